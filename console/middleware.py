@@ -137,7 +137,7 @@ def _page_instead(request: HttpRequest, response: HttpResponseBase) -> HttpRespo
 _PAGES: Final = {
     "job_check": "job_new",
     "job_convert": "job_new",
-    "job_mend": "job_new",
+    "job_fix": "job_new",
     "job_form_change": "job_new",
     "job_form_read": "job_new",
     "job_difference": "job_new",

@@ -30,7 +30,7 @@ CHANGES_NOTHING: Final = frozenset(
         *("mfa_authenticate", "mfa_reauthenticate"),
         *("login", "logout", "set_language", "set_theme", "banner_dismiss"),
         "courier",  # what jobs that run on have to say
-        *("job_check", "job_mend", "job_convert", "api_check", "api_convert", "job_files_zip"),
+        *("job_check", "job_fix", "job_convert", "api_check", "api_convert", "job_files_zip"),
     }
 )
 """Addresses that are asked by POST and change nothing that others see."""

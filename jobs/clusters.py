@@ -23,7 +23,7 @@ __all__ = ["BadSettings", "NoSuchBackend", "backend_for", "check_settings", "con
 
 
 class BadSettings(Unreachable):
-    """The cluster's settings make no sense to its backend, which says why: an admin has to mend them."""
+    """The cluster's settings make no sense to its backend, which says why: an admin has to fix them."""
 
 
 def backend_for(cluster: Cluster) -> Backend:

@@ -262,7 +262,7 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
 
 def sources_of(after: State) -> frozenset[State]:
     """Return every state from which `after` may be reached in one step."""
-    return frozenset(before for before, afters in TRANSITIONS.items() if after in afters)
+    return frozenset(before for before, followers in TRANSITIONS.items() if after in followers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _REASONS: Final = {
     State.STOPPED: Reason(ReasonCode.USER_STOP, {"by": "somebody"}),
     State.LOST: Reason(ReasonCode.LOST),
 }
-_TASK_STATES: Final = {
+_REPLICA_STATES: Final = {
     State.RUNNING: ReplicaState.RUNNING,
     State.SUCCEEDED: ReplicaState.SUCCEEDED,
     State.FAILED: ReplicaState.FAILED,
@@ -128,7 +128,7 @@ def make_job(
 
 def _job_columns(state: State, spec: JobSpec) -> dict[str, Any]:
     reason = _REASONS[state]
-    task_state = _TASK_STATES.get(state)
+    replica_state = _REPLICA_STATES.get(state)
     return {
         "name": spec.name,
         "dialect": "openpai-v1",
@@ -136,10 +136,10 @@ def _job_columns(state: State, spec: JobSpec) -> dict[str, Any]:
         "phase": _PHASES.get(state, Phase.CREATING),
         "reason_code": reason.code,
         "reason_params": dict(reason.params),
-        "tasks_total": spec.replicas,
-        "tasks_running": spec.replicas if task_state is ReplicaState.RUNNING else 0,
-        "tasks_failed": spec.replicas if task_state is ReplicaState.FAILED else 0,
-        "started_at": now() if task_state else None,
+        "replicas_total": spec.replicas,
+        "replicas_running": spec.replicas if replica_state is ReplicaState.RUNNING else 0,
+        "replicas_failed": spec.replicas if replica_state is ReplicaState.FAILED else 0,
+        "started_at": now() if replica_state else None,
         "ended_at": now() if state in TERMINAL else None,
     }
 
@@ -156,7 +156,7 @@ def _lay_out(attempt: Attempt, spec: JobSpec, state: State) -> None:
     Run.objects.create(attempt=attempt, number=1)
     for role in spec.roles:
         for index in range(role.replicas):
-            make_task(attempt, role.name, index, state=_TASK_STATES.get(state, ReplicaState.WAITING))
+            make_replica(attempt, role.name, index, state=_REPLICA_STATES.get(state, ReplicaState.WAITING))
 
 
 def attempt_of(job: Job) -> Attempt:
@@ -164,7 +164,7 @@ def attempt_of(job: Job) -> Attempt:
     return Attempt.objects.get(job=job, number=job.attempt_number)
 
 
-def make_task(
+def make_replica(
     attempt: Attempt,
     role: str = "main",
     index: int = 0,
@@ -187,20 +187,20 @@ def make_task(
     return Replica.objects.create(**place, state=state, **{**defaults, **columns})
 
 
-def task_of(job: Job, role: str = "main", index: int = 0) -> Replica:
+def replica_of(job: Job, role: str = "main", index: int = 0) -> Replica:
     """A replica of the job's current run."""
     return Replica.objects.get(attempt=attempt_of(job), run=job.run_number, role=role, index=index)
 
 
 def make_endpoint(
-    task: Replica | None = None, *, port: int = 8888, label: str = "jupyter", **columns: Any
+    replica: Replica | None = None, *, port: int = 8888, label: str = "jupyter", **columns: Any
 ) -> Endpoint:
-    """A ready port of `task` on this machine; of a running job when no task is given."""
-    if task is None:
+    """A ready port of `replica` on this machine; of a running job when no replica is given."""
+    if replica is None:
         spec = make_spec(roles=(RoleSpec(name="main", command="serve", ports=(Port(label=label),)),))
-        task = task_of(make_job(State.RUNNING, spec=spec))
+        replica = replica_of(make_job(State.RUNNING, spec=spec))
     defaults = {"host": "127.0.0.1", "ready": True, "slug": f"endpoint-{next(_numbers)}"}
-    return Endpoint.objects.create(task=task, port=port, label=label, **{**defaults, **columns})
+    return Endpoint.objects.create(replica=replica, port=port, label=label, **{**defaults, **columns})
 
 
 TEMPLATE_FILE: Final = """{

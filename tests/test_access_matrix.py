@@ -56,7 +56,7 @@ from tests.factories import (
     make_template,
     make_user,
     make_workspace,
-    task_of,
+    replica_of,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -146,7 +146,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "courier": ("post", N),
     "courier_fetch": ("get", N),
     "job_check": ("post", S),
-    "job_mend": ("post", S),
+    "job_fix": ("post", S),
     "job_form_panel": ("post", S),
     "job_form_sent": ("post", S),
     "job_form_dry_run_new": ("post", S),
@@ -191,9 +191,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "draft_versions": ("get", M),
     "draft_file": ("get", M),
     "draft_delete": ("post", M),
-    "notices": ("get", S),
-    "notices_bell": ("get", S),
-    "notices_read": ("post", S),
+    "notifications": ("get", S),
+    "notifications_bell": ("get", S),
+    "notifications_read": ("post", S),
     "channel_confirm": ("get", E),
     "unsubscribe": ("get", E),
     "channels": ("get", S),
@@ -376,7 +376,7 @@ class World:
         columns = {"ciphertext": address, "verified_at": "2026-01-01T00:00:00Z"}
         return Channel.objects.get_or_create(person=self.users["owner"], kind="webhook", defaults=columns)[0]
 
-    def of_notices(self, name: str) -> list[dict[str, Any]]:
+    def of_notifications(self, name: str) -> list[dict[str, Any]]:
         """The arguments of an address about notifications; none for any other."""
         if name in {"channel_confirm", "unsubscribe"}:
             purpose = "on" if name == "channel_confirm" else "off"
@@ -410,7 +410,7 @@ class World:
         ]
         if (own := self._own(name)) is not None:
             candidates = [own]
-        candidates = self.of_notices(name) or candidates
+        candidates = self.of_notifications(name) or candidates
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)
@@ -437,7 +437,7 @@ class World:
             "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
             "ssh_key_remove": lambda: _key(owner),
             "jobs_others_log": lambda: _of_others(self.job),
-            "entry_end": lambda: _entry(owner, task_of(self.job)),
+            "entry_end": lambda: _entry(owner, replica_of(self.job)),
             "job_form_dry_run": lambda: dry_runs.ask(owner, self.job.quota, make_spec()).pk,
         }
         if name in makers:
@@ -467,8 +467,8 @@ def _key(owner: User) -> int:
     return SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk
 
 
-def _entry(owner: User, task: Replica) -> int:
-    return AccessSession.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
+def _entry(owner: User, replica: Replica) -> int:
+    return AccessSession.objects.get_or_create(user=owner, replica=replica, kind="ssh")[0].pk
 
 
 def _of_others(job: Job) -> int:
@@ -498,7 +498,7 @@ def world() -> World:
     make_membership(users["stranger"], make_workspace("elsewhere"))
     quota = make_quota(workspace, make_cluster("local"), "default")
     job = make_job(State.RUNNING, owner=users["owner"], quota=quota)
-    return World(users, job, make_endpoint(task_of(job)))
+    return World(users, job, make_endpoint(replica_of(job)))
 
 
 def outcome(world: World, name: str, who: str) -> str:

@@ -13,11 +13,11 @@ from tests.factories import (
     attempt_of,
     make_endpoint,
     make_job,
+    make_replica,
     make_spec,
-    make_task,
     make_user,
     make_workspace,
-    task_of,
+    replica_of,
 )
 
 pytestmark = pytest.mark.django_db
@@ -28,20 +28,20 @@ def test_a_job_can_be_made_in_every_state(state: State) -> None:
     job = make_job(state)
     assert State(job.state) is state
     assert job.file.spec.replicas == 1
-    assert attempt_of(job).tasks.count() == (0 if state is State.QUEUED else 1)
+    assert attempt_of(job).replicas.count() == (0 if state is State.QUEUED else 1)
 
 
 def test_a_job_has_each_replica_of_its_spec_and_can_have_more() -> None:
     roles = (RoleSpec(name="ps", command="true"), RoleSpec(name="worker", replicas=3, command="true"))
     job = make_job(State.RUNNING, spec=make_spec(roles=roles))
-    assert task_of(job, "worker", 2).ordinal == 3
-    failed = make_task(attempt_of(job), "late", state=ReplicaState.FAILED)
+    assert replica_of(job, "worker", 2).ordinal == 3
+    failed = make_replica(attempt_of(job), "late", state=ReplicaState.FAILED)
     assert (failed.ordinal, failed.exit_code) == (4, 1)
 
 
 def test_its_owner_may_enter_an_endpoint_and_a_viewer_may_not() -> None:
     endpoint = make_endpoint()
-    job = endpoint.task.attempt.job
+    job = endpoint.replica.attempt.job
     viewer = make_user()
     assert can(job.owner, Verb.ENTER, job)
     assert not can(viewer, Verb.ENTER, job)

@@ -53,9 +53,9 @@ def safe_role(role: str) -> str:
     return _NOT_SAFE.sub("-", role.lower())
 
 
-def login_name(job: Job, task: Replica) -> str:
+def login_name(job: Job, replica: Replica) -> str:
     """Return the user name that leads to a replica: `<job>.<role>-<index>`."""
-    return f"{job.public_id}.{safe_role(task.role)}-{task.index}"
+    return f"{job.public_id}.{safe_role(replica.role)}-{replica.index}"
 
 
 def current_replicas(job: Job) -> QuerySet[Replica]:
@@ -72,23 +72,23 @@ def find(name: str) -> Replica | None:
     job = Job.objects.filter(public_id=match["job"], deleted_at=None).first() if match else None
     if match is None or job is None:
         return None
-    tasks = current_replicas(job).select_related("attempt__job__owner", "attempt__job__cluster")
+    replicas = current_replicas(job).select_related("attempt__job__owner", "attempt__job__cluster")
     if match["role"] is None:
-        return tasks.filter(ordinal=0).first()
-    those = tasks.filter(index=int(match["index"])).order_by("ordinal")
-    return next((task for task in those if safe_role(task.role) == match["role"]), None)
+        return replicas.filter(ordinal=0).first()
+    those = replicas.filter(index=int(match["index"])).order_by("ordinal")
+    return next((replica for replica in those if safe_role(replica.role) == match["role"]), None)
 
 
-def is_running(task: Replica) -> bool:
+def is_running(replica: Replica) -> bool:
     """Tell whether the replica belongs to the current run and runs now."""
-    job = task.attempt.job
-    current = (task.attempt.number, task.run) == (job.attempt_number, job.run_number)
-    return current and State(job.state) not in TERMINAL and task.state == ReplicaState.RUNNING
+    job = replica.attempt.job
+    current = (replica.attempt.number, replica.run) == (job.attempt_number, job.run_number)
+    return current and State(job.state) not in TERMINAL and replica.state == ReplicaState.RUNNING
 
 
-def may_enter(user: User, task: Replica) -> bool:
+def may_enter(user: User, replica: Replica) -> bool:
     """Tell whether the person may enter the replica, running or not."""
-    job = task.attempt.job
+    job = replica.attempt.job
     return job.deleted_at is None and is_active(user) and can(user, Verb.ENTER, job)
 
 
@@ -107,11 +107,11 @@ class EntryOrigin:
     session_key: str = ""
 
 
-def begin(user: User, task: Replica, way: EntryOrigin) -> AccessSession:
+def begin(user: User, replica: Replica, way: EntryOrigin) -> AccessSession:
     """Begin a session of `user`.  Raises Shut."""
-    if not may_enter(user, task):
+    if not may_enter(user, replica):
         raise EntryRefused("nowhere")
-    if not is_running(task):
+    if not is_running(replica):
         raise EntryRefused("not_running")
     if open_entries().filter(user=user).count() >= settings.CONSOLE_ENTRIES_PER_PERSON:
         raise EntryRefused("full_person")
@@ -123,15 +123,15 @@ def begin(user: User, task: Replica, way: EntryOrigin) -> AccessSession:
     with origin.of(came), transaction.atomic():
         entry = AccessSession.objects.create(
             user=user,
-            task=task,
+            replica=replica,
             kind=way.kind,
             address=way.address,
             ssh_key=way.ssh_key,
             session_key=way.session_key,
         )
         _record_event(entry, Event.Kind.ENTERED, user, address=way.address)
-        job = task.attempt.job
-        details = {"role": task.role, "index": task.index, "way": way.kind}
+        job = replica.attempt.job
+        details = {"role": replica.role, "index": replica.index, "way": way.kind}
         audit.log(Action.ENTER, job, details=details, name=job.public_id)
     return entry
 
@@ -140,7 +140,7 @@ def check_rights(pks: Collection[int]) -> Mapping[int, AccessSession.Why | None]
     """Return for each session None, or the reason to end it; renew all in a few queries."""
     rows = (
         AccessSession.objects.filter(pk__in=pks)
-        .select_related("user", "ssh_key", "task__attempt__job")
+        .select_related("user", "ssh_key", "replica__attempt__job")
         .order_by("pk")
     )
     found: dict[int, AccessSession.Why | None] = dict.fromkeys(pks, AccessSession.Why.LOST)
@@ -160,9 +160,9 @@ def _end_reason(entry: AccessSession) -> AccessSession.Why | None:
         return AccessSession.Why.LOST
     if entry.end_asked_at is not None:
         return AccessSession.Why.ASKED
-    if not may_enter(entry.user, entry.task) or not _has_credential(entry):
+    if not may_enter(entry.user, entry.replica) or not _has_credential(entry):
         return AccessSession.Why.RIGHT_LOST
-    return None if is_running(entry.task) else AccessSession.Why.JOB_ENDED
+    return None if is_running(entry.replica) else AccessSession.Why.JOB_ENDED
 
 
 def _has_credential(entry: AccessSession) -> bool:
@@ -177,7 +177,7 @@ def end(pk: int, why: AccessSession.Why) -> None:
     """Record the end of a session, once."""
     with transaction.atomic():
         if AccessSession.objects.filter(pk=pk, ended_at=None).update(ended_at=Now(), why=why):
-            entry = AccessSession.objects.select_related("task__attempt", "end_asked_by").get(pk=pk)
+            entry = AccessSession.objects.select_related("replica__attempt", "end_asked_by").get(pk=pk)
             _record_event(entry, Event.Kind.LEFT, entry.end_asked_by or entry.user, why=why)
 
 
@@ -196,15 +196,15 @@ def ask_end(entries: QuerySet[AccessSession], user: User) -> int:
 
 def may_end(user: User, entry: AccessSession) -> bool:
     """Tell whether the person may end it: their own, and everybody's in jobs that they may enter."""
-    return entry.user_id == user.pk or may_enter(user, entry.task)
+    return entry.user_id == user.pk or may_enter(user, entry.replica)
 
 
 def _record_event(entry: AccessSession, kind: Event.Kind, actor: User, **more: object) -> None:
-    task = entry.task
+    replica = entry.replica
     Event.objects.create(
-        job_id=task.attempt.job_id,
-        attempt=task.attempt.number,
+        job_id=replica.attempt.job_id,
+        attempt=replica.attempt.number,
         kind=kind,
         actor=actor,
-        params={"role": task.role, "index": task.index, "way": entry.kind, **more},
+        params={"role": replica.role, "index": replica.index, "way": entry.kind, **more},
     )

@@ -61,7 +61,7 @@ class AssetAdmin(Uncounted):
         if not change:
             obj.created_by = signed_in_admin(request)
         if isinstance(obj, Guarded) and form.cleaned_data.get("password"):
-            obj.put(form.cleaned_data["password"])
+            obj.encrypt(form.cleaned_data["password"])
         super().save_model(request, obj, form, change)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

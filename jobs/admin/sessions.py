@@ -17,9 +17,9 @@ from quotas.admin.base import MachineWritten, signed_in_admin
 admin.site.register(
     Endpoint,
     MachineWritten,
-    list_display=("slug", "task", "label", "source", "host", "port", "ready", "why"),
+    list_display=("slug", "replica", "label", "source", "host", "port", "ready", "why"),
     list_filter=("ready", "source"),
-    list_select_related=("task",),
+    list_select_related=("replica",),
     search_fields=("slug__exact",),
 )
 
@@ -50,12 +50,12 @@ class SshKeyAdmin(MachineWritten):
 class EntryAdmin(MachineWritten):
     """Sessions in jobs, open and ended."""
 
-    list_display = ("user", "task", "kind", "address", "begun_at", "ended_at", "why")
+    list_display = ("user", "replica", "kind", "address", "begun_at", "ended_at", "why")
     list_filter = ("kind", "why", ("ended_at", admin.EmptyFieldListFilter))
-    list_select_related = ("user", "task")
-    search_fields = ("user__username__exact", "task__attempt__job__public_id__exact", "address__exact")
+    list_select_related = ("user", "replica")
+    search_fields = ("user__username__exact", "replica__attempt__job__public_id__exact", "address__exact")
     fields = (
-        *("user", "task", "kind", "address", "ssh_key", "begun_at", "seen_at", "ended_at", "why"),
+        *("user", "replica", "kind", "address", "ssh_key", "begun_at", "seen_at", "ended_at", "why"),
         *("end_asked_at", "end_asked_by"),
     )
     actions = ("end",)

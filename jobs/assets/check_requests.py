@@ -52,7 +52,7 @@ def request_check(user: User, asset: Asset, version: int | None = None) -> Asset
     place = find_quota(user, asset)
     if place is None:
         raise CheckRefused("no_cluster")
-    trial = AssetCheck.objects.create(
+    check = AssetCheck.objects.create(
         asker=user,
         cluster=place.cluster,
         workspace=place.workspace,
@@ -62,4 +62,4 @@ def request_check(user: User, asset: Asset, version: int | None = None) -> Asset
         public_id=get_random_string(KEY_LENGTH, KEY_LETTERS),
     )
     triggers.trigger_on_commit("drain", place.cluster_id)
-    return trial
+    return check

@@ -37,15 +37,15 @@ class NamesField(forms.JSONField):
 
 
 class AssetForm(forms.ModelForm[Any]):
-    """Any asset.  `keeper` is whoever enters it: they choose among what they keep."""
+    """Any asset.  `owner` is the user who enters it: they choose among what they may manage."""
 
-    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.keeper = keeper
+        self.owner = owner
         field = self.fields["workspace"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = visibility.keepable(keeper)
-        field.required = not administers(keeper)
+        field.queryset = visibility.keepable(owner)
+        field.required = not administers(owner)
         if not field.required:
             field.empty_label = _now("Everybody")
         if not field.required and self.instance.pk is None:
@@ -57,7 +57,7 @@ class AssetForm(forms.ModelForm[Any]):
     def clean_workspace(self) -> Workspace | None:
         """Check that the person manages the workspace."""
         workspace: Workspace | None = self.cleaned_data["workspace"]
-        if not visibility.may_keep_in(self.keeper, workspace):
+        if not visibility.may_keep_in(self.owner, workspace):
             raise forms.ValidationError(_("Only the console's admins keep what is for everybody."))
         return workspace
 
@@ -65,7 +65,7 @@ class AssetForm(forms.ModelForm[Any]):
         """The row, with its kept password."""
         asset = super().save(commit=False)
         if asset.pk is None:
-            asset.created_by = self.keeper
+            asset.created_by = self.owner
         self.put_password(asset)
         if commit:
             asset.save()
@@ -74,7 +74,7 @@ class AssetForm(forms.ModelForm[Any]):
     def put_password(self, asset: Asset) -> None:
         """Store the password that was entered, if one was."""
         if isinstance(asset, Guarded) and self.cleaned_data.get("password"):
-            asset.put(self.cleaned_data["password"])
+            asset.encrypt(self.cleaned_data["password"])
 
 
 class GuardedForm(AssetForm):
@@ -90,8 +90,8 @@ class GuardedForm(AssetForm):
     )
     forget = forms.BooleanField(label=_("Forget the password that is kept"), required=False)
 
-    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(keeper, *args, **kwargs)
+    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(owner, *args, **kwargs)
         if not self.instance.ciphertext:
             del self.fields["forget"]
 
@@ -166,11 +166,11 @@ class DatasetForm(GuardedForm):
             "options": forms.Textarea(attrs={"rows": 2}),
         }
 
-    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(keeper, *args, **kwargs)
+    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(owner, *args, **kwargs)
         vpcs = self.fields["vpc"]
         assert isinstance(vpcs, forms.ModelChoiceField)
-        vpcs.queryset = visibility.choices(keeper, None, AssetKind.VPC)
+        vpcs.queryset = visibility.choices(owner, None, AssetKind.VPC)
         self.fields["username"].label = _("Access key id or user name")
         self.fields["password"].label = _("Access key secret or password")
         if self.instance.pk is not None:
@@ -197,7 +197,7 @@ class DatasetForm(GuardedForm):
         new = self.instance.pk is None
         dataset = super().save(commit)
         if new and commit:
-            changes.add_version(dataset, self.cleaned_data["uri"], by=self.keeper)
+            changes.add_version(dataset, self.cleaned_data["uri"], by=self.owner)
         return dataset
 
 

@@ -43,7 +43,7 @@ def keep(user: User, name: str, value: str) -> bool:
         if row is None and PersonalSecret.objects.filter(owner=user).count() >= MOST:
             raise TooMany
         secret = row or PersonalSecret(owner=user, name=name)
-        secret.put(value)
+        secret.encrypt(value)
         secret.created_at = timezone.now()
         secret.save()
     return row is None

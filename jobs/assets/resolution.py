@@ -92,13 +92,13 @@ def write_down(job: Job, uses: Iterable[Use]) -> None:
 
 
 def secrets_of(job: Job) -> dict[str, str]:
-    """The kept passwords of what the job is made of, as they are now, by the names that its spec has."""
+    """Return the stored passwords of what the job is made of, as they are now, by the names in its spec."""
     rows = job.asset_uses.all()
-    return kept_passwords(Use(AssetKind(row.kind), row.key, row.version, row.secret) for row in rows)
+    return read_passwords(Use(AssetKind(row.kind), row.key, row.version, row.secret) for row in rows)
 
 
-def kept_passwords(uses: Iterable[Use]) -> dict[str, str]:
-    """The kept passwords of assets, by the names that a spec has."""
+def read_passwords(uses: Iterable[Use]) -> dict[str, str]:
+    """Return the stored passwords of assets, by the names that a spec has."""
     found: dict[str, str] = {}
     for use in uses:
         if not use.secret:

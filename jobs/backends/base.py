@@ -100,7 +100,7 @@ class Submission:
     sbatch script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
     `reserved` is what admission decided, by node; empty where the engine schedules.
 
-    A `trial` only finds out whether the job's data can be had: it is looked at, and not brought.
+    `is_check` tells that the job only finds out whether its data can be had: it is looked at, not brought.
     """
 
     key: str
@@ -115,7 +115,7 @@ class Submission:
     uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     reserved: tuple[Reserved, ...] = ()
-    trial: bool = False
+    is_check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ class Backend(Protocol):
         An absent job is success; asking twice keeps the earlier deadline.
         """
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """Return at most `limit` bytes from `cursor` ('' is the beginning)."""
 
     def inventory(self) -> Inventory:

@@ -111,7 +111,7 @@ class Session(Protocol):
     async def wait(self) -> Ended:
         """Wait until the main process has ended; background processes may still run."""
 
-    async def left(self) -> None:
+    async def wait_for_processes(self) -> None:
         """Wait until all processes that the session has started have ended."""
 
     async def close(self) -> None:
@@ -122,17 +122,19 @@ class Session(Protocol):
 class Enterable(Protocol):
     """A backend whose running replicas can be entered."""
 
-    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
         """Run a command in the replica: as its user, in its file system, limits, environment and working
         folder.  It ends with the replica.  Raises NoEntry or Unreachable.
         """
 
-    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """Return the address to connect to for a service of the replica at `host`:`port`, where `host` is
         the replica's name for itself.  Raises NoEntry for everything else, its network included.
         """
 
-    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
         """Return an identifier of the socket that listens at `host`:`port`, which changes when another
         takes its place; "" where it can't be known.  Raises NoEntry unless it is the replica's own.
         """

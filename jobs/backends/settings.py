@@ -83,7 +83,7 @@ class Settings:
 
     `CONSOLE` names the settings of the console whose values are laid over the cluster's own, by the key that
     `from_settings` takes them under; OVERLAY names one that is itself a mapping of settings.
-    `tries_assets`: the backend runs the trials of assets (`base.Submission.trial`).
+    `tries_assets`: the backend runs the checks of assets (`base.Submission.is_check`).
     """
 
     CONSOLE: ClassVar[Mapping[str, str]] = {}

@@ -132,10 +132,10 @@ def _status(console: Console, arguments: argparse.Namespace, screen: Screen) -> 
     print(f"{job['name']} ({job['id']})")  # noqa: T201
     print(f"{job['state']} · {job['reason']['message']}")  # noqa: T201
     print(f"{job['owner']} · {job['workspace']} · {job['cluster']} · {job['quota']}")  # noqa: T201
-    for task in job["tasks"] or ():
-        code = "" if task["exit_code"] is None else f"  {task['exit_code']}"
-        print(f"  {task['role']}/{task['index']}  {task['state']}  {task['node']}{code}")  # noqa: T201
-        for endpoint in task["endpoints"]:
+    for replica in job["tasks"] or ():
+        code = "" if replica["exit_code"] is None else f"  {replica['exit_code']}"
+        print(f"  {replica['role']}/{replica['index']}  {replica['state']}  {replica['node']}{code}")  # noqa: T201
+        for endpoint in replica["endpoints"]:
             where = endpoint["url"] or f"{endpoint['host']}:{endpoint['port']}"
             print(f"    {endpoint['label']}: {where}")  # noqa: T201
     return 0

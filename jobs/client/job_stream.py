@@ -142,9 +142,9 @@ class Watch:
 
     def _endpoints(self) -> None:
         job = self._console.get(f"/jobs/{self._job}")
-        for task in job.get("tasks") or ():
-            for endpoint in task["endpoints"]:
-                key = f"{task['role']}/{task['index']}/{endpoint['label']}"
+        for replica in job.get("tasks") or ():
+            for endpoint in replica["endpoints"]:
+                key = f"{replica['role']}/{replica['index']}/{endpoint['label']}"
                 if endpoint["ready"] and key not in self._told:
                     self._told.add(key)
                     where = endpoint["url"] or f"{endpoint['host']}:{endpoint['port']}"
@@ -175,5 +175,5 @@ def exit_code(job: dict[str, Any]) -> int:
     """
     if job["state"] == State.SUCCEEDED:
         return 0
-    codes = [task["exit_code"] for task in job.get("tasks") or () if task["exit_code"]]
+    codes = [replica["exit_code"] for replica in job.get("tasks") or () if replica["exit_code"]]
     return int(codes[0]) if codes else FAILED_ANYHOW

@@ -153,7 +153,7 @@ class Objects:
             while piece := file.read(PIECE):
                 yield piece
 
-    def put(self, path: str, source: str) -> None:
+    def upload(self, path: str, source: str) -> None:
         """Let a file lie below the place."""
         self._fs.put_file(source, f"{self._bucket}/{self._prefix}/{path}".replace("//", "/"))
 
@@ -217,7 +217,7 @@ class File:
             while piece := answer.read(PIECE):
                 yield piece
 
-    def put(self, path: str, source: str) -> None:
+    def upload(self, path: str, source: str) -> None:
         """There is no way back."""
         raise Trouble("nothing can be written to an address of the web")
 
@@ -422,7 +422,7 @@ def store(order: dict[str, Any]) -> None:
         with root.around(path) as (folder, name):
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         try:
-            place.put(path, f"/proc/self/fd/{fd}")
+            place.upload(path, f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
         progress.more(size)

@@ -43,7 +43,7 @@ def apply_all_fixes(checked: CheckResult) -> CheckResult:
         try:
             document = apply(known, fixes)
         except Refused:
-            break  # what can't be read can't be mended piece by piece
+            break  # what can't be read can't be fixed piece by piece
         if document.text == checked.document.text:
             break
         checked = check(document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.dialects import placeholders
 from jobs.dialects.base import Fix
 from jobs.dialects.findings import Findings
-from jobs.dialects.jupyter_commands import mend_command
+from jobs.dialects.jupyter_commands import fix_command
 from jobs.dialects.syntax import INVISIBLE
 
 
@@ -15,9 +15,7 @@ def remark_on(command: str, pointer: str, findings: Findings, role: str = "") ->
         findings.note("invisible_character", pointer, character=f"U+{ord(found[0]):04X}")
     if placeholders.holds_password(command):
         findings.note("password_in_command", pointer)
-    mended = mend_command(command)
-    if mended:
-        found_wrong = ",".join(mended.findings)
-        findings.note(
-            "command_mended", pointer, Fix(pointer, mended.command), role=role, findings=found_wrong
-        )
+    fixed = fix_command(command)
+    if fixed:
+        found_wrong = ",".join(fixed.findings)
+        findings.note("command_mended", pointer, Fix(pointer, fixed.command), role=role, findings=found_wrong)

@@ -87,7 +87,7 @@ def edit(document: Document, edits: Iterable[Change]) -> str:
     if not wanted:
         return document.text
     source = read(document, repeats=True)
-    if source.tidied.numbered:
+    if source.cleaned.numbered:
         source = read(Document(without_line_numbers(document.text)), repeats=True)
     editor = _Editor(source)
     for one in wanted:
@@ -101,7 +101,7 @@ class _Editor:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._original = source.text
-        self._bare = source.tidied.bare
+        self._bare = source.cleaned.bare
         found = _BREAK.search(source.text)
         self._break = found[0] if found else ""
         self._containers: dict[int, _Container] = {}
@@ -140,7 +140,7 @@ class _Editor:
         """Write another key, unless the object has that one already."""
         if node is None or parent.members is None or key in parent.members:
             return
-        old = _KEY.match(self._source.tidied.strict, node.key_start)
+        old = _KEY.match(self._source.cleaned.strict, node.key_start)
         if old:
             self._splices.append((*old.span(), json.dumps(key, ensure_ascii=False)))
 

@@ -1,4 +1,4 @@
-"""Untidy JSON made strict without moving a character: what people paste is blanked, and told.
+"""JSON cleanup: relaxed JSON made strict without moving a character; what was blanked is reported.
 
 Whatever is tolerated (comments, trailing commas, odd spaces, the line numbers of a pasted listing) is
 replaced by spaces, so that an offset in the strict text is an offset in the submitted one.
@@ -37,7 +37,7 @@ _LINES: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class CleanedText:
     """`strict` is as long as the submitted text; `bare` is the same with its trailing commas.
 
     `numbered` tells that the text is a listing with line numbers; `tabs` that strings may hold raw tabs,
@@ -51,7 +51,7 @@ class Tidied:
     tabs: bool = False
 
 
-def clean_up(text: str) -> Tidied:
+def clean_up(text: str) -> CleanedText:
     """Blank everything in `text` that JSON forbids but that can be read without guessing."""
     numbers = _find_line_numbers(text)
     bare, counts = _blank(_replace_numbers(text, numbers, " "))
@@ -59,7 +59,7 @@ def clean_up(text: str) -> Tidied:
     told = {"tolerated_line_numbers": int(bool(numbers)), **counts, "tolerated_trailing_commas": commas}
     notes = tuple(Note(code, params={"count": count}) for code, count in told.items() if count)
     tabs = "\t" in bare and bool(_CLEAN_STRINGS.fullmatch(bare))
-    return Tidied(strict, bare, notes, bool(numbers), tabs)
+    return CleanedText(strict, bare, notes, bool(numbers), tabs)
 
 
 def without_line_numbers(text: str) -> str:

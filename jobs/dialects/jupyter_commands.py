@@ -1,7 +1,7 @@
 """Commands that start a Jupyter anybody could use, and the same command made safe.
 
 The SCM page's sample is the model: quotes escaped once too often, an empty token, every address, every
-origin.  The mended command listens on the loopback address, takes its token from the environment
+origin.  The fixed command listens on the loopback address, takes its token from the environment
 (`JUPYTER_TOKEN`, which notebook 5.3 to 7 and Jupyter Server all read, and which no process list shows)
 and lets the console's gateway in under its own host name.
 """
@@ -61,7 +61,7 @@ MAX_SERVERS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class FixedCommand:
     """The command to run instead, and the codes of what was wrong with the first."""
 
     command: str
@@ -95,8 +95,8 @@ class _Option(NamedTuple):
 Splice = tuple[int, int, str]
 
 
-def mend_command(command: str) -> Mended | None:
-    """Return the mended command, or None when nothing in it needs mending or can be understood."""
+def fix_command(command: str) -> FixedCommand | None:
+    """Return the fixed command, or None when nothing in it needs fixing or can be understood."""
     splices: list[Splice] = []
     findings: list[str] = []
     needs_token = False
@@ -118,8 +118,8 @@ def mend_command(command: str) -> Mended | None:
             findings.append("literal_quotes")
     if not splices:
         return None
-    mended = (PREFIX if needs_token else "") + _apply(command, splices)
-    return Mended(mended, tuple(dict.fromkeys(findings)))
+    fixed = (PREFIX if needs_token else "") + _apply(command, splices)
+    return FixedCommand(fixed, tuple(dict.fromkeys(findings)))
 
 
 def _simple_commands(command: str) -> Iterator[tuple[int, int]]:

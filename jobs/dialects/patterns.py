@@ -10,14 +10,14 @@ import re
 import sys
 from typing import Final
 
-_IS_MENDED: Final = sys.version_info >= (3, 11, 5)
+_IS_FIXED: Final = sys.version_info >= (3, 11, 5)
 _POSSESSIVE: Final = re.compile(r"[*+?]\+")
 _NEVER: Final = "|(?!)"
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Return `re.compile(pattern, flags)`, whose possessive groups end where they should."""
-    return re.compile(pattern if _IS_MENDED else end_groups(pattern), flags)
+    return re.compile(pattern if _IS_FIXED else end_groups(pattern), flags)
 
 
 def end_groups(pattern: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.dialects import spans, syntax
 from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused, refusal
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.json_cleanup import Tidied, clean_up
+from jobs.dialects.json_cleanup import CleanedText, clean_up
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.reading_cache import read_once
 from jobs.dialects.spans import Node
@@ -48,9 +48,9 @@ class Source:
     many the text holds, of which this is one.  In a suspicious text may be what is refused.
     """
 
-    def __init__(self, text: str, tidied: Tidied, value: object) -> None:
+    def __init__(self, text: str, cleaned: CleanedText, value: object) -> None:
         self.text = text
-        self.tidied = tidied
+        self.cleaned = cleaned
         self.value = value
         self.repeated: tuple[str, ...] = ()
         self.is_suspicious = False
@@ -60,12 +60,12 @@ class Source:
     def notes(self) -> tuple[Note, ...]:
         """Return the notes on what was tolerated in the text."""
         repeated = (Note("repeated_key", each, {"key": spans.split(each)[-1]}) for each in self.repeated)
-        return (*self.tidied.notes, *repeated)
+        return (*self.cleaned.notes, *repeated)
 
     @cached_property
     def tree(self) -> Node:
         """Return the offsets of every value."""
-        return spans.tree(self.tidied.strict)
+        return spans.tree(self.cleaned.strict)
 
     def position(self, pointer: str, *, key: bool = False) -> Position:
         """Line and column of the value at `pointer` (or of its key), or of what is nearest around it."""
@@ -111,8 +111,8 @@ def read(document: Document, *, repeats: bool = False) -> Source:
     """
     source = _load(document)
     if source.is_suspicious:
-        _raise_causes(source, examine(source.tree, source.tidied.strict, repeats=repeats))
-        source.repeated = tuple(find_repeated_keys(source.tree, source.tidied.strict))
+        _raise_causes(source, examine(source.tree, source.cleaned.strict, repeats=repeats))
+        source.repeated = tuple(find_repeated_keys(source.tree, source.cleaned.strict))
     return source
 
 
@@ -124,12 +124,12 @@ def _load(document: Document) -> Source:
     _check_amount(text, text)
     reader = _Reader()
     try:
-        value, tidied = reader.load(text), Tidied(text, text)
+        value, cleaned = reader.load(text), CleanedText(text, text)
     except (ValueError, RecursionError):
-        tidied = clean_up(text)
-        _check_amount(text, tidied.strict)
-        value, tidied = _load_tidied(text, tidied, reader)
-    source = Source(text, tidied, value)
+        cleaned = clean_up(text)
+        _check_amount(text, cleaned.strict)
+        value, cleaned = _load_cleaned(text, cleaned, reader)
+    source = Source(text, cleaned, value)
     source.is_suspicious = reader.suspicious or bool(_SUSPICIOUS.search(text))
     return source
 
@@ -173,20 +173,20 @@ class _Reader:
         return 0
 
 
-def _load_tidied(text: str, tidied: Tidied, reader: _Reader) -> tuple[object, Tidied]:
+def _load_cleaned(text: str, cleaned: CleanedText, reader: _Reader) -> tuple[object, CleanedText]:
     """Read the strict text; raises Refused with the cause when even that is not JSON."""
     try:
-        return reader.load(tidied.strict), tidied
+        return reader.load(cleaned.strict), cleaned
     except json.JSONDecodeError as error:
         stop = error
-    if tidied.tabs and stop.msg.startswith("Invalid control character"):
+    if cleaned.tabs and stop.msg.startswith("Invalid control character"):
         try:
-            value = reader.load(tidied.strict, strict=False)
+            value = reader.load(cleaned.strict, strict=False)
         except json.JSONDecodeError as error:
             stop = error
         else:
-            return value, replace(tidied, notes=(*tidied.notes, Note("tolerated_tabs")))
-    cause = syntax.diagnose(tidied.bare, stop)
+            return value, replace(cleaned, notes=(*cleaned.notes, Note("tolerated_tabs")))
+    cause = syntax.diagnose(cleaned.bare, stop)
     raise Refused((_problem(text, cause.code, cause.offset, syntax.SOURCE, cause.params),))
 
 

@@ -58,13 +58,13 @@ def current_reason(cluster_name: str, verdict: Verdict) -> Reason:
     return Reason(CODES[verdict.why], {"cluster": cluster_name, **verdict.params, **position})
 
 
-def outlook(cluster_name: str, trial: Trial) -> str:
+def outlook(cluster_name: str, outcome: Trial) -> str:
     """Return one sentence on whether a job that is not submitted yet would start."""
-    if trial.verdict is None:
-        nodes = ", ".join(node for node, _amounts in trial.decision.placement)
+    if outcome.verdict is None:
+        nodes = ", ".join(node for node, _amounts in outcome.decision.placement)
         text = _("It would start now on %(nodes)s.") if nodes else _("It would be handed to %(cluster)s now.")
         return text % {"nodes": nodes, "cluster": cluster_name}
-    why = current_reason(cluster_name, trial.verdict)
+    why = current_reason(cluster_name, outcome.verdict)
     return messages.reason_message(why.code, why.params)
 
 

@@ -226,7 +226,7 @@ def end(
             phase=Phase.ENDED,
             event=Event.Kind.LOST if to is State.LOST else Event.Kind.ENDED,
             actor=actor,
-            columns={"ended_at": at or Now(), "tasks_running": 0},
+            columns={"ended_at": at or Now(), "replicas_running": 0},
         )
         close(job, attempt, reason, live=to is State.LOST, at=at)
         dependencies.decide(job)
@@ -272,8 +272,8 @@ def queue_retry(
             "run_number": 1,
             "started_at": None,
             "idle_since": None,
-            "tasks_running": 0,
-            "tasks_failed": 0,
+            "replicas_running": 0,
+            "replicas_failed": 0,
         },
     )
     close(job, attempt, reason, at=at)

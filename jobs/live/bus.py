@@ -87,6 +87,6 @@ def job_name(public_id: str) -> str:
     return f"job:{public_id}"
 
 
-def notices_name(person_id: int) -> str:
-    """Return the name that is published for a person's new notices."""
+def notifications_name(person_id: int) -> str:
+    """Return the name that is published for a person's new notifications."""
     return f"notices:{person_id}"

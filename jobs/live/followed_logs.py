@@ -84,7 +84,7 @@ class FollowedLog:
         self._changed = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
         # A context of its own: it outlives the request that happened to be the first.
-        self._keeper = asyncio.create_task(
+        self._update_task = asyncio.create_task(
             self._keep_up(public_id, workspace_id), context=contextvars.Context()
         )
 
@@ -97,7 +97,7 @@ class FollowedLog:
         self._followers.discard(wake)
         if self._followers:
             return False
-        self._keeper.cancel()
+        self._update_task.cancel()
         self._stop_reading()
         return True
 

@@ -138,7 +138,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     **rules.NOTES,
 }
 
-_MENDED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")
+_FIXED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")
 _REQUOTED: Final = _("The quotes of Jupyter's options were part of their values; they are mended.")
 _SAFE: Final = _(
     "The mended command listens on the loopback address and asks for a token, which the link carries."
@@ -155,7 +155,7 @@ _FINDINGS: Final = {
 def note_message(note: Note) -> str:
     """Return the sentence for a note."""
     if note.code == "command_mended":
-        return _mended_message(str(note.params.get("findings", "")))
+        return _fixed_message(str(note.params.get("findings", "")))
     if note.code in rules.NOTES:
         return rules.rule_message(note.code, note.params)
     templates = _SENTENCES.get(note.code)
@@ -166,9 +166,9 @@ def note_message(note: Note) -> str:
     return say(templates, {**note.params, **words})
 
 
-def _mended_message(findings: str) -> str:
+def _fixed_message(findings: str) -> str:
     codes = [code for code in findings.split(",") if code in _FINDINGS]
     if codes == ["literal_quotes"]:
         return gettext(_REQUOTED)
     words = ", ".join(gettext(_FINDINGS[code]) for code in codes)
-    return gettext(_MENDED) % {"findings": words, "mended": gettext(_SAFE)}
+    return gettext(_FIXED) % {"findings": words, "mended": gettext(_SAFE)}

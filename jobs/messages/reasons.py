@@ -389,9 +389,13 @@ def _with_position(why: str, params: Params) -> str:
 
 
 def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
-    """Return the parameters that are amounts, tasks or ends, in words."""
+    """Return the parameters that are amounts, replicas or ends, in words."""
     error, step = params.get("error") or params.get("detail"), params.get("step")
-    words: dict[str, object] = {"error": error, f"{step}_about": params.get("about"), **_task(params)}
+    words: dict[str, object] = {
+        "error": error,
+        f"{step}_about": params.get("about"),
+        **_describe_replica(params),
+    }
     words["draining_cluster"] = params.get("cluster") if params.get("draining") else None
     words["person_quota"] = params.get("quota") if params.get("of") == "person" else None
     words |= _moments(params)
@@ -469,13 +473,13 @@ def _moments(params: Params) -> dict[str, object]:
     return {name: amounts.moment(time) for name, time in times.items() if isinstance(time, str)}
 
 
-def _task(params: Params) -> dict[str, object]:
-    """Return the task's name, and how its process ended."""
+def _describe_replica(params: Params) -> dict[str, object]:
+    """Return the replica's name, and how its process ended."""
     role, index = params.get("role"), params.get("index")
     code, signal = params.get("exit_code"), params.get("signal")
-    task = None if role is None or index is None else f"{role}-{index}"
+    replica = None if role is None or index is None else f"{role}-{index}"
     exit_ = exit_message(_whole(code), _whole(signal))
-    return {"task": task, "exit": exit_}
+    return {"task": replica, "exit": exit_}
 
 
 def _whole(value: object) -> int | None:

@@ -120,7 +120,7 @@ class Guarded(Asset):
                 {"own_secret": _("Either a password is kept here, or it is each person's own.")}
             )
 
-    def put(self, password: str) -> None:
+    def encrypt(self, password: str) -> None:
         """Encrypt the password into this row (not saved); '' takes it away."""
         self.ciphertext = encryption.encrypt(password) if password else ""
 

@@ -106,7 +106,7 @@ class Replica(models.Model):
     a key.
     """
 
-    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks", verbose_name=_("attempt"))
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="replicas", verbose_name=_("attempt"))
     run = models.IntegerField(_("run"), default=1)
     ordinal = models.IntegerField(default=0)
     role = models.CharField(_("role"), max_length=255)
@@ -154,7 +154,7 @@ class Endpoint(models.Model):
         ANNOUNCED = PortSource.ANNOUNCED.value, _("announced by the job")
         FOUND = PortSource.FOUND.value, _("found listening")
 
-    task = models.ForeignKey(Replica, models.CASCADE, related_name="endpoints", verbose_name=_("replica"))
+    replica = models.ForeignKey(Replica, models.CASCADE, related_name="endpoints", verbose_name=_("replica"))
     label = models.CharField(_("label"), max_length=255)
     ordinal = models.IntegerField(default=0)
     slug = models.SlugField(_("host name"), max_length=63, unique=True)
@@ -170,20 +170,20 @@ class Endpoint(models.Model):
     class Meta:
         verbose_name = _("endpoint")
         verbose_name_plural = _("endpoints")
-        ordering = ("task", "label", "ordinal")
-        constraints = (models.UniqueConstraint(fields=("task", "label", "ordinal"), name="one_endpoint"),)
+        ordering = ("replica", "label", "ordinal")
+        constraints = (models.UniqueConstraint(fields=("replica", "label", "ordinal"), name="one_endpoint"),)
 
     def __str__(self) -> str:
         return self.slug
 
-    def lacks(self, task: Replica) -> str:
+    def lacks(self, replica: Replica) -> str:
         """Return why the endpoint is not ready, a code of `jobs.states.Unready`; empty when it is ready.
 
-        `task` is its own, which the caller has at hand.
+        `replica` is its own, which the caller has at hand.
         """
-        if ReplicaState(task.state) in REPLICA_TERMINAL:
+        if ReplicaState(replica.state) in REPLICA_TERMINAL:
             return Unready.ENDED
-        if task.state != ReplicaState.RUNNING:
+        if replica.state != ReplicaState.RUNNING:
             return Unready.WAITING
         return "" if self.ready else self.why or Unready.SILENT
 

@@ -69,7 +69,7 @@ class AccessSession(models.Model):
 
     key = models.CharField(max_length=32, unique=True, default=new_entry_key, editable=False)
     kind = models.CharField(_("way in"), max_length=8, choices=Kind)
-    task = models.ForeignKey(Replica, models.CASCADE, related_name="entries", verbose_name=_("replica"))
+    replica = models.ForeignKey(Replica, models.CASCADE, related_name="entries", verbose_name=_("replica"))
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries", verbose_name=_("person")
     )
@@ -94,4 +94,4 @@ class AccessSession(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.user} → {self.task} ({self.kind})"
+        return f"{self.user} → {self.replica} ({self.kind})"

@@ -43,7 +43,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 class Job(models.Model):
     """One job, through all its attempts.  Only `jobs.lifecycle.transitions` writes `state` and its kin.
 
-    `attempt` and `run` are the current ones; `tasks_*` are counts over the current run, so that a
+    `attempt` and `run` are the current ones; `replicas_*` are counts over the current run, so that a
     list of jobs touches no other table.
     """
 
@@ -71,9 +71,9 @@ class Job(models.Model):
     attempt_number = models.IntegerField(_("attempt"), default=1)
     run_number = models.IntegerField(_("run"), default=1)
 
-    tasks_total = models.IntegerField(_("replicas"), default=1)
-    tasks_running = models.IntegerField(_("replicas running"), default=0)
-    tasks_failed = models.IntegerField(_("replicas failed"), default=0)
+    replicas_total = models.IntegerField(_("replicas"), default=1)
+    replicas_running = models.IntegerField(_("replicas running"), default=0)
+    replicas_failed = models.IntegerField(_("replicas failed"), default=0)
     gpus = models.IntegerField(_("GPUs"), default=0)
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
 
@@ -137,7 +137,7 @@ class Job(models.Model):
     @property
     def succeeded_with_failures(self) -> bool:
         """Tell whether it succeeded although replicas failed."""
-        return self.state == State.SUCCEEDED and self.tasks_failed > 0
+        return self.state == State.SUCCEEDED and self.replicas_failed > 0
 
 
 class JobFile(models.Model):
@@ -181,8 +181,8 @@ class Event(models.Model):
         ADMITTED = "admitted", _("admitted")
         ACCEPTED = "accepted", _("accepted by the cluster")
         STARTED = "started", _("started")
-        TASK_STARTED = "task_started", _("replica started")
-        TASK_ENDED = "task_ended", _("replica ended")
+        REPLICA_STARTED = "task_started", _("replica started")
+        REPLICA_ENDED = "task_ended", _("replica ended")
         END_WANTED = "end_wanted", _("asked to end")
         END_ASKED = "end_asked", _("cluster asked to end it")
         REQUEUED = "requeued", _("started again by the cluster")

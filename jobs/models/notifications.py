@@ -86,7 +86,7 @@ class Channel(models.Model):
     def __str__(self) -> str:
         return self.title or f"{self.get_kind_display()} {self.shown}".strip()
 
-    def put(self, address: Mapping[str, str]) -> None:
+    def encrypt(self, address: Mapping[str, str]) -> None:
         """Encrypt the address into this row (not saved)."""
         self.ciphertext = encryption.encrypt(json.dumps(dict(address)))
 
@@ -175,22 +175,22 @@ class NotificationEvent(models.Model):
 class Notification(models.Model):
     """A notification on one person's page in the console."""
 
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notices")
-    occasion = models.ForeignKey(NotificationEvent, models.CASCADE, related_name="+")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notifications")
+    event = models.ForeignKey(NotificationEvent, models.CASCADE, related_name="+")
     read_at = models.DateTimeField(_("read"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("notice")
         verbose_name_plural = _("notices")
         ordering = ("-id",)
-        constraints = (models.UniqueConstraint(fields=("person", "occasion"), name="one_notice"),)
+        constraints = (models.UniqueConstraint(fields=("person", "event"), name="one_notice"),)
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=("person", "-id"), name="notices_of_person"),
             models.Index(fields=("person",), condition=models.Q(read_at=None), name="notices_unread"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.person} · {self.occasion}"
+        return f"{self.person} · {self.event}"
 
 
 class Delivery(models.Model):
@@ -236,7 +236,7 @@ class DeliveryItem(models.Model):
     """An event for a channel, due at `due_at`; `delivery` is the message that it is part of."""
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="items")
-    occasion = models.ForeignKey(NotificationEvent, models.CASCADE, related_name="+")
+    event = models.ForeignKey(NotificationEvent, models.CASCADE, related_name="+")
     delivery = models.ForeignKey(Delivery, models.CASCADE, null=True, blank=True, related_name="items")
     due_at = models.DateTimeField(_("from"), db_default=Now())
     log_lines = models.BooleanField(default=False)
@@ -245,13 +245,13 @@ class DeliveryItem(models.Model):
         verbose_name = _("delivery item")
         verbose_name_plural = _("delivery items")
         ordering = ("id",)
-        constraints = (models.UniqueConstraint(fields=("channel", "occasion"), name="told_once"),)
+        constraints = (models.UniqueConstraint(fields=("channel", "event"), name="told_once"),)
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=("due_at",), condition=models.Q(delivery=None), name="items_to_pack"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.channel} · {self.occasion}"
+        return f"{self.channel} · {self.event}"
 
 
 class QuotaLevel(models.Model):

@@ -24,7 +24,7 @@ class Secret(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def put(self, value: str) -> None:
+    def encrypt(self, value: str) -> None:
         """Encrypt `value` into this row (not saved)."""
         self.ciphertext = encryption.encrypt(value)
 

@@ -17,7 +17,7 @@ class ReplicaUsage(models.Model):
     [seconds since the epoch, percent of a GPU or null, percent of a core] of the last hour.
     """
 
-    task = models.OneToOneField(Replica, models.CASCADE, related_name="use", primary_key=True)
+    replica = models.OneToOneField(Replica, models.CASCADE, related_name="use", primary_key=True)
     at = models.DateTimeField(_("measured"))
     cpu_s = models.FloatField(_("CPU seconds"), default=0)
     cpu_milli = models.IntegerField(_("CPU (milli-cores)"), default=0)
@@ -30,7 +30,7 @@ class ReplicaUsage(models.Model):
         verbose_name_plural = _("measured use")
 
     def __str__(self) -> str:
-        return f"{self.task_id}"
+        return f"{self.replica_id}"
 
 
 class Idleness(models.Model):

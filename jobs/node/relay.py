@@ -39,7 +39,7 @@ LOOK_S = 15.0
 IDLE_S, BUSY_S, AWAY_S = 2.0, 0.5, 10.0
 OLD_S = 86400.0
 
-OTHER_JOB, REWOUND, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
+OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
 INPUT_FILES = ("secrets", "login", "code-key")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors")
@@ -128,7 +128,7 @@ class NodeRelay:
         self._make_folders()
         reply = self._retry(lambda: self.console.post({**self.about, "claim": True}), START_S)
         if reply.get("claim") != "mine":
-            return REWOUND if reply.get("claim") == "rewound" else OTHER_JOB
+            return STATE_LOST if reply.get("claim") == "rewound" else OTHER_JOB
         with self._hold_lock():
             self._make_folders()
             shutil.rmtree(self._path(self.run), ignore_errors=True)
@@ -297,13 +297,13 @@ class NodeRelay:
         self._sizes |= reply.get("sizes", {})
         self._full |= set(reply.get("full", ()))
         for name, text in reply.get("run", {}).items():
-            self._put(f"{self.run}/{name}", text)
+            self._write_file(f"{self.run}/{name}", text)
         archive = reply.get("luggage", "")  # one for all jobs on the node
         if archive and not os.path.exists(os.path.join(self.parent, archive)):
             self._fetch(f"luggage/{archive}", f"../{archive}")
         requests = reply.get("asked", {})
         for name, text in requests.items():
-            self._put(name, text)
+            self._write_file(name, text)
         for name in os.listdir(self.folder):
             if name.startswith("enter-") and name not in requests:
                 os.unlink(self._path(name))
@@ -318,9 +318,9 @@ class NodeRelay:
     def _fetch(self, name: str, to: str) -> None:
         data = b"".join(self.console.get(name))
         if data:
-            self._put(to, data)
+            self._write_file(to, data)
 
-    def _put(self, name: str, content: str | bytes) -> None:
+    def _write_file(self, name: str, content: str | bytes) -> None:
         """Write a file atomically, unless it is the same already."""
         path, data = self._path(name), content.encode() if isinstance(content, str) else content
         with contextlib.suppress(OSError):

@@ -51,7 +51,7 @@ def of_person(user: User) -> QuerySet[Channel]:
     return Channel.objects.filter(person=user).exclude(kind=Channel.Kind.PAGE)
 
 
-def kept_by(user: User) -> QuerySet[Workspace]:
+def find_managed_workspaces(user: User) -> QuerySet[Workspace]:
     """Return the workspaces whose channels the person manages."""
     if user.is_superuser:
         return workspaces_of(user)
@@ -61,7 +61,7 @@ def kept_by(user: User) -> QuerySet[Workspace]:
 def find(user: User, pk: int) -> Channel | None:
     """Return the channel, if it is the person's own or one of a workspace that they manage."""
     rows = Channel.objects.exclude(kind=Channel.Kind.PAGE).select_related("person", "workspace")
-    return rows.filter(Q(person=user) | Q(workspace__in=kept_by(user)), pk=pk).first()
+    return rows.filter(Q(person=user) | Q(workspace__in=find_managed_workspaces(user)), pk=pk).first()
 
 
 def may_keep(user: User, workspace: Workspace) -> bool:
@@ -98,7 +98,7 @@ def add(
         created_by=user,
         verified_at=None if kind == Channel.Kind.EMAIL else timezone.now(),
     )
-    channel.put({**entered.address, **({"secret": secret} if secret else {})})
+    channel.encrypt({**entered.address, **({"secret": secret} if secret else {})})
     channel.save()
     scope = NotificationRule.Scope.WORKSPACE if workspace else NotificationRule.Scope.MINE
     NotificationRule.objects.create(channel=channel, events=list(SENT), scope=scope, workspace=workspace)
@@ -118,7 +118,7 @@ def rotate(channel: Channel) -> str:
     address = channel.address()
     new = _new_secret()
     until = (timezone.now() + BOTH).timestamp()
-    channel.put({**address, "secret": new, "secret_before": address["secret"], "both_until": str(until)})
+    channel.encrypt({**address, "secret": new, "secret_before": address["secret"], "both_until": str(until)})
     channel.save(update_fields=["ciphertext"])
     return new
 

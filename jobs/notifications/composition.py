@@ -64,7 +64,7 @@ def compose(delivery: Delivery) -> Message | None:
             id=str(delivery.public_id),
             at=delivery.created_at,
             lines=lines,
-            url=absolute(reverse("notices")),
+            url=absolute(reverse("notifications")),
             thread=str(jobs.pop() or "") if len(jobs) == 1 else "",
             unsubscribe=absolute(reverse("unsubscribe", args=[ticket(channel, "off")])),
             confirm=absolute(reverse("channel_confirm", args=[ticket(channel, "on")])) if unconfirmed else "",
@@ -100,36 +100,36 @@ def _test(delivery: Delivery) -> list[MessageLine]:
 
 def _lines(delivery: Delivery) -> list[MessageLine]:
     items = delivery.items.select_related(
-        "occasion__job__owner",
-        "occasion__job__workspace",
-        "occasion__job__cluster",
-        "occasion__job__quota",
-        "occasion__quota__cluster",
+        "event__job__owner",
+        "event__job__workspace",
+        "event__job__cluster",
+        "event__job__quota",
+        "event__quota__cluster",
     ).order_by("id")
     return [
-        _compose_line(delivery.channel, item.occasion, log=item.log_lines)
+        _compose_line(delivery.channel, item.event, log=item.log_lines)
         for item in items
-        if routing.may_know(delivery.channel, item.occasion)
+        if routing.may_know(delivery.channel, item.event)
     ]
 
 
-def _compose_line(channel: Channel, occasion: NotificationEvent, *, log: bool) -> MessageLine:
-    words = notification_words(occasion.kind, occasion.params)
-    job = occasion.job if occasion.job and occasion.job.deleted_at is None else None
+def _compose_line(channel: Channel, event: NotificationEvent, *, log: bool) -> MessageLine:
+    words = notification_words(event.kind, event.params)
+    job = event.job if event.job and event.job.deleted_at is None else None
     page = reverse("job", args=[job.public_id]) if job else ""
-    if not page and occasion.kind == Kind.QUOTA:
+    if not page and event.kind == Kind.QUOTA:
         page = reverse("quotas")
     return MessageLine(
-        id=occasion.pk,
-        kind=occasion.kind,
-        level=level(occasion.kind),
-        at=occasion.at,
+        id=event.pk,
+        kind=event.kind,
+        level=level(event.kind),
+        at=event.at,
         title=words.title,
         text=words.text,
         place=_location(job) if job else "",
         url=absolute(page) if page else "",
-        log=tuple(_log(channel, job)) if log and job and occasion.kind in WITH_LOG else (),
-        details=_details(occasion, job),
+        log=tuple(_log(channel, job)) if log and job and event.kind in WITH_LOG else (),
+        details=_details(event, job),
     )
 
 
@@ -138,14 +138,14 @@ def _location(job: Job) -> str:
     return f"{job.owner.get_username()} · {job.workspace.title} · {job.cluster.title} · {job.quota.title}"
 
 
-def _details(occasion: NotificationEvent, job: Job | None) -> dict[str, Any]:
+def _details(event: NotificationEvent, job: Job | None) -> dict[str, Any]:
     details: dict[str, Any] = {}
-    if occasion.kind == Kind.QUOTA:
+    if event.kind == Kind.QUOTA:
         details["quota"] = {
-            name: occasion.params.get(name) for name in ("workspace", "cluster", "resource", "percent")
-        } | {"name": occasion.params.get("quota")}
+            name: event.params.get(name) for name in ("workspace", "cluster", "resource", "percent")
+        } | {"name": event.params.get("quota")}
     if job is not None:
-        code, params = occasion.params.get("reason") or "", occasion.params.get("reason_params") or {}
+        code, params = event.params.get("reason") or "", event.params.get("reason_params") or {}
         details["job"] = {
             "id": job.public_id,
             "name": job.name,
@@ -155,9 +155,9 @@ def _details(occasion: NotificationEvent, job: Job | None) -> dict[str, Any]:
             "quota": job.quota.slug,
             "state": job.state,
             "state_label": state_label(State(job.state)),
-            "attempt": occasion.params.get("attempt"),
-            "tasks_failed": occasion.params.get("failed"),
-            "tasks_total": occasion.params.get("total"),
+            "attempt": event.params.get("attempt"),
+            "tasks_failed": event.params.get("failed"),
+            "tasks_total": event.params.get("total"),
             "reason": {"code": code, "message": reason_message(code, params) if code else ""},
             "created_at": job.created_at,
             "started_at": job.started_at,
@@ -174,10 +174,10 @@ def _log(channel: Channel, job: Job) -> list[str]:
     if not (can(channel.person, Verb.READ, job) if channel.person else job.is_public):
         return []
     attempt = Attempt.objects.filter(job=job, number=job.attempt_number).first()
-    task = tail.first_failed(attempt, job.run_number) if attempt else None
-    if attempt is None or task is None:
+    replica = tail.first_failed(attempt, job.run_number) if attempt else None
+    if attempt is None or replica is None:
         return []
-    place = {"role": task.role, "index": task.index, "run": job.run_number}
+    place = {"role": replica.role, "index": replica.index, "run": job.run_number}
     stream = LogStream.objects.filter(attempt=attempt, **place).first()
     return without_secrets(tail.last_lines(stream), job) if stream else []
 

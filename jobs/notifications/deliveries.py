@@ -57,8 +57,8 @@ def _pack(channel_id: int) -> bool:
         return False
     channel = Channel.objects.select_related("person", "workspace").get(pk=channel_id)
     rows = DeliveryItem.objects.filter(channel=channel, delivery=None, due_at__lte=_gather_time())
-    items = list(rows.select_related("occasion").order_by("id")[:MOST])
-    allowed = {item.pk for item in items if routing.may_know(channel, item.occasion)}
+    items = list(rows.select_related("event").order_by("id")[:MOST])
+    allowed = {item.pk for item in items if routing.may_know(channel, item.event)}
     DeliveryItem.objects.filter(pk__in=[item.pk for item in items if item.pk not in allowed]).delete()
     if not allowed:
         return False
@@ -127,10 +127,10 @@ def _try(leased: Leased) -> Outcome:
     """Send one message, in a thread of its own, without the database."""
     if leased.outcome is not None or leased.message is None:
         return leased.outcome or Outcome(error="nothing_left")
-    fault("notice.before_send")
+    fault("notification.before_send")
     with composition.speaking_to(leased.channel):
         outcome = transports.send(leased.channel.kind, leased.address, leased.message)
-    fault("notice.after_send")
+    fault("notification.after_send")
     return outcome
 
 
@@ -148,7 +148,7 @@ def _apply(leased: Leased, outcome: Outcome) -> None:
         if mine.update(state=Delivery.State.SENT, **result):
             Channel.objects.filter(pk=leased.channel.pk).update(failures=0)
         return
-    log.info("notice_not_sent", channel=leased.channel.pk, error=outcome.error, code=outcome.code)
+    log.info("notification_not_sent", channel=leased.channel.pk, error=outcome.error, code=outcome.code)
     delivery = mine.first()
     if delivery is None:
         return
@@ -168,10 +168,10 @@ def _count_failure(channel: Channel) -> None:
     if not dead.update(off=Channel.Off.FAILED):
         return
     params = {"channel": str(channel), "count": settings.CONSOLE_NOTICE_FAILURES}
-    tell(keepers(channel), Kind.CHANNEL_OFF, params)
+    tell(find_managers(channel), Kind.CHANNEL_OFF, params)
 
 
-def keepers(channel: Channel) -> list[User]:
+def find_managers(channel: Channel) -> list[User]:
     """Return the channel's managers: its person, or the workspace's admins."""
     if channel.person is not None:
         return [channel.person]

@@ -65,9 +65,9 @@ def unread(person: User) -> int:
 
 def list_notifications(person: User, before: int = 0) -> NotificationPage:
     """Return the person's notifications older than number `before`; all of them for 0."""
-    rows = Notification.objects.filter(person=person).select_related("occasion").order_by("-id")
+    rows = Notification.objects.filter(person=person).select_related("event").order_by("-id")
     found = list((rows.filter(pk__lt=before) if before else rows)[: MOST + 1])
-    jobs = [row.occasion.job_id for row in found if row.occasion.job_id]
+    jobs = [row.event.job_id for row in found if row.event.job_id]
     seen = dict(Job.objects.visible_to(person).filter(pk__in=jobs).values_list("pk", "public_id"))
     grouped = _group([_row(row, seen) for row in found[:MOST]])
     shown = grouped[:PAGE]
@@ -87,16 +87,16 @@ def _group(rows: Sequence[NotificationRow]) -> list[NotificationRow]:
     return found
 
 
-def _row(notice: Notification, jobs: dict[int, str]) -> NotificationRow:
-    occasion = notice.occasion
+def _row(notification: Notification, jobs: dict[int, str]) -> NotificationRow:
+    event = notification.event
     return NotificationRow(
-        pk=notice.pk,
-        kind=occasion.kind,
-        at=occasion.at,
-        level=level(occasion.kind),
-        told=notification_words(occasion.kind, occasion.params),
-        unread=notice.read_at is None,
-        job=jobs.get(occasion.job_id or 0, ""),
+        pk=notification.pk,
+        kind=event.kind,
+        at=event.at,
+        level=level(event.kind),
+        told=notification_words(event.kind, event.params),
+        unread=notification.read_at is None,
+        job=jobs.get(event.job_id or 0, ""),
     )
 
 

@@ -91,8 +91,8 @@ def about(job: Job) -> dict[str, Any]:
         "job": job.public_id,
         "name": job.name,
         "attempt": job.attempt_number,
-        "failed": job.tasks_failed,
-        "total": job.tasks_total,
+        "failed": job.replicas_failed,
+        "total": job.replicas_total,
     }
 
 

@@ -36,7 +36,7 @@ def is_interactive(job: Job) -> bool:
 
 def _ports(job: Job) -> QuerySet[Endpoint]:
     return Endpoint.objects.filter(
-        task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
+        replica__attempt__job=job, replica__attempt__number=job.attempt_number, replica__run=job.run_number
     )
 
 
@@ -67,19 +67,23 @@ class Activity:
 def of(attempts: Sequence[Attempt]) -> Activity:
     """Return the activity in these attempts; two queries."""
     keys = [attempt.pk for attempt in attempts]
-    inside = sessions.open_entries().filter(task__attempt__in=keys).values_list("task__attempt_id", flat=True)
-    visits = EndpointVisit.objects.filter(endpoint__task__attempt__in=keys).order_by()
+    inside = (
+        sessions.open_entries()
+        .filter(replica__attempt__in=keys)
+        .values_list("replica__attempt_id", flat=True)
+    )
+    visits = EndpointVisit.objects.filter(endpoint__replica__attempt__in=keys).order_by()
     seen = (
-        visits.values("endpoint__task__attempt_id")
+        visits.values("endpoint__replica__attempt_id")
         .annotate(last=Max("seen_at"))
-        .values_list("endpoint__task__attempt_id", "last")
+        .values_list("endpoint__replica__attempt_id", "last")
     )
     last_seen = {key: last for key, last in seen if last is not None}
     return Activity(frozenset(inside), last_seen, time.monotonic() + PATIENCE_S)
 
 
 def _ready(attempt: Attempt) -> Collection[Endpoint]:
-    rows = _ports(attempt.job).filter(ready=True, task__state=ReplicaState.RUNNING)
+    rows = _ports(attempt.job).filter(ready=True, replica__state=ReplicaState.RUNNING)
     return list(rows.order_by("pk")[:MOST_ASKED])
 
 

@@ -59,35 +59,35 @@ def begin(cluster_id: int) -> None:
             _begin(AssetCheck.objects.select_related("cluster", "asker", "workspace").get(pk=pk))
 
 
-def _begin(trial: AssetCheck) -> None:
-    asset = ASSETS[AssetKind(trial.kind)]._default_manager.filter(key=trial.key).first()  # noqa: SLF001
+def _begin(check: AssetCheck) -> None:
+    asset = ASSETS[AssetKind(check.kind)]._default_manager.filter(key=check.key).first()  # noqa: SLF001
     if asset is None:
-        _end(trial, "lost")
+        _end(check, "lost")
         return
-    spec = spec_of(asset, trial.version)
-    made_of = resolution.resolve_spec(trial.asker, Parsed(spec), trial.workspace)
+    spec = spec_of(asset, check.version)
+    made_of = resolution.resolve_spec(check.asker, Parsed(spec), check.workspace)
     if made_of.problems:
-        _end(trial, made_of.problems[0].code, str(made_of.problems[0].params.get("name", "")))
+        _end(check, made_of.problems[0].code, str(made_of.problems[0].params.get("name", "")))
         return
-    secrets = resolution.kept_passwords(made_of.uses)
+    secrets = resolution.read_passwords(made_of.uses)
     submission = Submission(
-        key=_key(trial),
-        job_id=trial.public_id,
+        key=_key(check),
+        job_id=check.public_id,
         attempt=1,
         spec=made_of.spec,
-        person=Person(trial.asker.get_username(), trial.asker_id, trial.asker.unix_name),
-        workspace=trial.workspace.slug,
-        secrets={**personal_secrets.values_of(trial.asker, made_of.spec), **secrets},
-        trial=True,
+        person=Person(check.asker.get_username(), check.asker_id, check.asker.unix_name),
+        workspace=check.workspace.slug,
+        secrets={**personal_secrets.values_of(check.asker, made_of.spec), **secrets},
+        is_check=True,
     )
     try:
-        backend_for(trial.cluster).submit(submission)
+        backend_for(check.cluster).submit(submission)
     except Refused as refused:
-        _end(trial, "refused", _sentence(refused.reason))
+        _end(check, "refused", _sentence(refused.reason))
     except NotSubmitted as not_sent:
-        _end(trial, "no_room", _sentence(not_sent.reason))
+        _end(check, "no_room", _sentence(not_sent.reason))
     except (Unknown, Unreachable) as error:
-        log.warning("trial_unconfirmed", trial=trial.pk, error=str(error))
+        log.warning("asset_check_unconfirmed", check=check.pk, error=str(error))
 
 
 def spec_of(asset: Asset, version: int | None = None) -> JobSpec:
@@ -109,50 +109,50 @@ def spec_of(asset: Asset, version: int | None = None) -> JobSpec:
 def look(cluster_id: int) -> None:
     """Observe the cluster's checks and record those that have ended."""
     rows = AssetCheck.objects.filter(cluster_id=cluster_id, state=_State.TRYING, ended_at=None)
-    trials = {Handle(_key(row)): row for row in rows.select_related("cluster").order_by("id")[:200]}
-    if not trials:
+    checks = {Handle(_key(row)): row for row in rows.select_related("cluster").order_by("id")[:200]}
+    if not checks:
         return
     try:
-        backend = backend_for(next(iter(trials.values())).cluster)
-        seen = backend.observe(list(trials))
+        backend = backend_for(next(iter(checks.values())).cluster)
+        seen = backend.observe(list(checks))
     except Unreachable as error:
-        log.warning("trials_unseen", cluster=cluster_id, error=str(error))
+        log.warning("asset_checks_unobserved", cluster=cluster_id, error=str(error))
         return
-    for handle, trial in trials.items():
+    for handle, check in checks.items():
         what = seen[handle]
         if isinstance(what, Unseen):
             continue
         if isinstance(what, Gone):
-            _lose(trial)
+            _lose(check)
         elif what.state in TERMINAL:
-            _answer(backend, handle, trial, what)
+            _answer(backend, handle, check, what)
 
 
-def _answer(backend: Backend, handle: Handle, trial: AssetCheck, seen: Observation) -> None:
+def _answer(backend: Backend, handle: Handle, check: AssetCheck, seen: Observation) -> None:
     said = backend.read_log(handle, ReplicaRef(ROLE, 0), "", MOST_SAID).data.decode(errors="replace")
-    unused = trial.kind == AssetKind.IMAGE and any(one.image_used is False for one in seen.replicas)
+    unused = check.kind == AssetKind.IMAGE and any(one.image_used is False for one in seen.replicas)
     if unused:
-        _end(trial, "image_not_used", said)
+        _end(check, "image_not_used", said)
     elif seen.state is State.SUCCEEDED:
-        _end(trial, "worked", said, works=True)
+        _end(check, "worked", said, works=True)
     else:
-        _end(trial, "failed", said.strip() or _sentence(seen.reason))
+        _end(check, "failed", said.strip() or _sentence(seen.reason))
     try:
         backend.forget(handle)
     except Unreachable as error:
-        log.warning("trial_left", trial=trial.pk, error=str(error))
+        log.warning("asset_check_not_removed", check=check.pk, error=str(error))
 
 
-def _lose(trial: AssetCheck) -> None:
+def _lose(check: AssetCheck) -> None:
     """End a check that its backend does not know, LOST_AFTER its beginning."""
-    if AssetCheck.objects.filter(pk=trial.pk, begun_at__lt=Now() - LOST_AFTER).exists():
-        _end(trial, "lost")
+    if AssetCheck.objects.filter(pk=check.pk, begun_at__lt=Now() - LOST_AFTER).exists():
+        _end(check, "lost")
 
 
-def _end(trial: AssetCheck, code: str, said: str = "", *, works: bool = False) -> None:
+def _end(check: AssetCheck, code: str, said: str = "", *, works: bool = False) -> None:
     state = _State.WORKS if works else _State.FAILED
     text = said.replace("\0", "")[-MOST_SAID:]
-    AssetCheck.objects.filter(pk=trial.pk, ended_at=None).update(
+    AssetCheck.objects.filter(pk=check.pk, ended_at=None).update(
         state=state, code=code, said=text, ended_at=Now()
     )
 
@@ -161,5 +161,5 @@ def _sentence(reason: Reason) -> str:
     return reason_message(reason.code, reason.params)
 
 
-def _key(trial: AssetCheck) -> str:
-    return transitions.key_of(trial.public_id, 1)
+def _key(check: AssetCheck) -> str:
+    return transitions.key_of(check.public_id, 1)

@@ -128,18 +128,18 @@ def write(attempt: Attempt, uses: Sequence[Use], watched: Measured) -> bool:
 
     GPUs decide where there are any; CPU too where somebody could work, or where nothing else is held.
     """
-    tasks = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, state=ReplicaState.RUNNING)
-    rows = {(task.role, task.index): task for task in tasks.select_related("use")}
+    replicas = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, state=ReplicaState.RUNNING)
+    rows = {(replica.role, replica.index): replica for replica in replicas.select_related("use")}
     now = timezone.now()
     unused, changed = bool(rows), []
     found = {(use.role, use.index): use for use in uses}
-    for key, task in rows.items():
+    for key, replica in rows.items():
         use = found.get(key)
         if use is None:
             unused = False
             continue
-        before: ReplicaUsage | None = getattr(task, "use", None)
-        after = _changed_row(before, task, use, now)
+        before: ReplicaUsage | None = getattr(replica, "use", None)
+        after = _changed_row(before, replica, use, now)
         if after is not None:
             changed.append(after)
         by_gpus = attempt.job.gpus and not watched.interactive
@@ -149,7 +149,7 @@ def write(attempt: Attempt, uses: Sequence[Use], watched: Measured) -> bool:
         changed,
         batch_size=200,
         update_conflicts=True,
-        unique_fields=["task"],
+        unique_fields=["replica"],
         update_fields=["at", "cpu_s", "cpu_milli", "memory_mib", "gpu_percents", "points"],
     )
     return unused
@@ -164,11 +164,13 @@ def _cpu_is_idle(before: ReplicaUsage | None, after: ReplicaUsage | None, percen
     return before is not None and (after or before).cpu_milli < 10 * percent
 
 
-def _changed_row(before: ReplicaUsage | None, task: Replica, use: Use, now: datetime) -> ReplicaUsage | None:
+def _changed_row(
+    before: ReplicaUsage | None, replica: Replica, use: Use, now: datetime
+) -> ReplicaUsage | None:
     """Return the row to write; None while nothing changed."""
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
     if before is None:
-        return _row(task, use, now, cpu_milli=0, points=[[now.timestamp(), _most(gpus), 0]])
+        return _row(replica, use, now, cpu_milli=0, points=[[now.timestamp(), _most(gpus), 0]])
     elapsed = (now - before.at).total_seconds()
     spent = abs(use.cpu_s - before.cpu_s)  # less than before: what had worked is no longer there
     as_before = before.cpu_milli * elapsed / 1000
@@ -179,7 +181,7 @@ def _changed_row(before: ReplicaUsage | None, task: Replica, use: Use, now: date
     since = (now - KEPT).timestamp()
     points = [point for point in before.points if point[0] >= since][-MOST_POINTS + 1 :]
     points.append([now.timestamp(), _most(gpus), cpu_milli // 10])
-    return _row(task, use, now, cpu_milli=cpu_milli, points=points)
+    return _row(replica, use, now, cpu_milli=cpu_milli, points=points)
 
 
 def _gpus_differ(before: Sequence[int] | None, after: Sequence[int] | None) -> bool:
@@ -189,11 +191,11 @@ def _gpus_differ(before: Sequence[int] | None, after: Sequence[int] | None) -> b
 
 
 def _row(
-    task: Replica, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]
+    replica: Replica, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]
 ) -> ReplicaUsage:
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
     return ReplicaUsage(
-        task=task,
+        replica=replica,
         at=now,
         cpu_s=use.cpu_s,
         cpu_milli=cpu_milli,

@@ -56,14 +56,17 @@ ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
 def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     """Write the rows of a run that begins, of each attempt: every replica, waiting, and its log, empty."""
     files = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
-    tasks = [
+    replicas = [
         Replica(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
         for attempt in attempts
         for ordinal, (role, index) in enumerate(_list_replicas(files[attempt.job_id].spec))
     ]
-    streams = [LogStream(attempt=task.attempt, run=run, role=task.role, index=task.index) for task in tasks]
+    streams = [
+        LogStream(attempt=replica.attempt, run=run, role=replica.role, index=replica.index)
+        for replica in replicas
+    ]
     Run.objects.bulk_create([Run(attempt=attempt, number=run) for attempt in attempts], ignore_conflicts=True)
-    Replica.objects.bulk_create(tasks, ignore_conflicts=True, batch_size=500)
+    Replica.objects.bulk_create(replicas, ignore_conflicts=True, batch_size=500)
     LogStream.objects.bulk_create(streams, ignore_conflicts=True, batch_size=500)
 
 
@@ -107,7 +110,7 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
         return
     if seen.run > job.run_number:
         _begin_run(job, attempt, seen.run)
-    changed = _tasks(job, attempt, seen)
+    changed = _apply_replicas(job, attempt, seen)
     _rebook(attempt, seen)
     _state(job, attempt, seen)
     if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
@@ -127,21 +130,24 @@ def _begin_run(job: Job, attempt: Attempt, run: int) -> None:
 # --- replicas --------------------------------------------------------------------------------------------
 
 
-def _tasks(job: Job, attempt: Attempt, seen: Observation) -> bool:
+def _apply_replicas(job: Job, attempt: Attempt, seen: Observation) -> bool:
     """Write the changes of the replicas; return whether there were any."""
-    rows = {(task.role, task.index): task for task in Replica.objects.filter(attempt=attempt, run=seen.run)}
+    rows = {
+        (replica.role, replica.index): replica
+        for replica in Replica.objects.filter(attempt=attempt, run=seen.run)
+    }
     changed: list[Replica] = []
-    for replica in seen.replicas:
-        task = rows.get((replica.role, replica.index))
-        if task is None or (
-            ReplicaState(task.state) in REPLICA_TERMINAL and replica.state not in REPLICA_TERMINAL
+    for observed in seen.replicas:
+        replica = rows.get((observed.role, observed.index))
+        if replica is None or (
+            ReplicaState(replica.state) in REPLICA_TERMINAL and observed.state not in REPLICA_TERMINAL
         ):
             continue
-        before = task.state
-        if assign(task, _values(replica)):
-            if before != replica.state and job.tasks_total <= TOLD_ONE_BY_ONE:
-                _record_task(job, replica)
-            changed.append(task)
+        before = replica.state
+        if assign(replica, _values(observed)):
+            if before != observed.state and job.replicas_total <= TOLD_ONE_BY_ONE:
+                _record_replica(job, observed)
+            changed.append(replica)
     if changed:
         Replica.objects.bulk_update(changed, list(_values(seen.replicas[0])), batch_size=200)
         _count(job, attempt, seen.run)
@@ -164,10 +170,10 @@ def _values(replica: ReplicaSeen) -> dict[str, Any]:
     }
 
 
-def _record_task(job: Job, replica: ReplicaSeen) -> None:
+def _record_replica(job: Job, replica: ReplicaSeen) -> None:
     where = {"role": replica.role, "index": replica.index}
     if replica.state is ReplicaState.RUNNING:
-        transitions.record(job, Event.Kind.TASK_STARTED, params={**where, "node": replica.node})
+        transitions.record(job, Event.Kind.REPLICA_STARTED, params={**where, "node": replica.node})
     elif replica.state in REPLICA_TERMINAL:
         ended = {
             **where,
@@ -175,7 +181,7 @@ def _record_task(job: Job, replica: ReplicaSeen) -> None:
             "exit_code": replica.exit_code,
             "signal": replica.signal,
         }
-        transitions.record(job, Event.Kind.TASK_ENDED, params=ended)
+        transitions.record(job, Event.Kind.REPLICA_ENDED, params=ended)
 
 
 def _count(job: Job, attempt: Attempt, run: int) -> None:
@@ -183,8 +189,8 @@ def _count(job: Job, attempt: Attempt, run: int) -> None:
         running=Count("pk", filter=Q(state=ReplicaState.RUNNING)),
         failed=Count("pk", filter=Q(state=ReplicaState.FAILED)),
     )
-    Job.objects.filter(pk=job.pk).update(tasks_running=counts["running"], tasks_failed=counts["failed"])
-    job.tasks_running, job.tasks_failed = counts["running"], counts["failed"]
+    Job.objects.filter(pk=job.pk).update(replicas_running=counts["running"], replicas_failed=counts["failed"])
+    job.replicas_running, job.replicas_failed = counts["running"], counts["failed"]
 
 
 def _logs(attempt: Attempt, seen: Observation) -> None:
@@ -208,20 +214,20 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
 def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Replica], seen: Observation) -> bool:
     """Update the endpoint rows of the run; return whether anything changed."""
     known = {
-        (row.task_id, row.label, row.ordinal): row
-        for row in Endpoint.objects.filter(task__attempt=attempt, task__run=seen.run)
+        (row.replica_id, row.label, row.ordinal): row
+        for row in Endpoint.objects.filter(replica__attempt=attempt, replica__run=seen.run)
     }
     changed, gone = False, set(known)
-    for replica in seen.replicas:
-        task = rows.get((replica.role, replica.index))
-        if task is None:
+    for observed in seen.replicas:
+        replica = rows.get((observed.role, observed.index))
+        if replica is None:
             continue
-        for ordinal, port in _number(replica.endpoints):
-            key = (task.pk, port.label, ordinal)
-            changed |= _endpoint(task, known.get(key), port, ordinal)
+        for ordinal, port in _number(observed.endpoints):
+            key = (replica.pk, port.label, ordinal)
+            changed |= _endpoint(replica, known.get(key), port, ordinal)
             gone.discard(key)
-        if replica.state is not ReplicaState.RUNNING:  # whoever has the link is to learn that it has ended
-            gone -= {key for key in gone if key[0] == task.pk}
+        if observed.state is not ReplicaState.RUNNING:  # whoever has the link is to learn that it has ended
+            gone -= {key for key in gone if key[0] == replica.pk}
     if gone:
         Endpoint.objects.filter(pk__in=[known[key].pk for key in gone]).delete()
     return changed or bool(gone)
@@ -235,7 +241,7 @@ def _number(ports: Iterable[EndpointSeen]) -> Iterator[tuple[int, EndpointSeen]]
         ordinals[port.label] += 1
 
 
-def _endpoint(task: Replica, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
+def _endpoint(replica: Replica, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
     now = {
         "host": port.host,
         "port": port.port,
@@ -248,7 +254,7 @@ def _endpoint(task: Replica, row: Endpoint | None, port: EndpointSeen, ordinal: 
     }
     if row is None:
         slug = get_random_string(16, ALPHABET)
-        Endpoint.objects.create(task=task, label=port.label, ordinal=ordinal, slug=slug, **now)
+        Endpoint.objects.create(replica=replica, label=port.label, ordinal=ordinal, slug=slug, **now)
         return True
     changed = assign(row, now)
     if changed:

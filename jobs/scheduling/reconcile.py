@@ -560,7 +560,7 @@ def take_inventory(cluster_id: int) -> None:
     inventory.record(cluster, reports, held, [asdict(each) for each in seen.set_aside], facilities)
 
 
-# --- sweep and tidy --------------------------------------------------------------------------------------
+# --- reconcile pass and cleanup -------------------------------------------------------------------------
 
 
 def due_clusters() -> dict[triggers.Step, list[int]]:
@@ -569,11 +569,11 @@ def due_clusters() -> dict[triggers.Step, list[int]]:
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
     known = Node.objects.order_by().values_list("cluster_id", flat=True).distinct()
-    trials = AssetCheck.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
+    checks = AssetCheck.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
     return {
-        "drain": sorted({*waiting, *snapshot.restless(), *trials.filter(state="waiting")}),
+        "drain": sorted({*waiting, *snapshot.restless(), *checks.filter(state="waiting")}),
         "observe": sorted(
-            {*live.exclude(job__cluster__in=poll_interval.clusters_not_due()), *trials.filter(state="trying")}
+            {*live.exclude(job__cluster__in=poll_interval.clusters_not_due()), *checks.filter(state="trying")}
         ),
         # Nothing is admitted to a cluster of which nothing is known, a new one for instance.
         "inventory": sorted({*waiting} - {*known}),

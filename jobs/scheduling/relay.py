@@ -59,5 +59,5 @@ def _answer(key: str, action: Callable[[Path], RelayAnswer]) -> RelayAnswer:
     except tuple(_STATUSES) as error:
         return RelayAnswer(_STATUSES[type(error)])
     except (relay_ingest.NoSpace, OSError) as error:
-        log.warning("courier_sent_back", key=key, error=repr(error))
+        log.warning("relay_request_failed", key=key, error=repr(error))
         return RelayAnswer(HTTPStatus.SERVICE_UNAVAILABLE)

@@ -134,7 +134,7 @@ def _end(job_id: int) -> bool:
             return True
         reason = Reason(ReasonCode.AFTER_NEVER, dependencies.sentence_params(job, row))
         transitions.end(job, attempt, State.STOPPED, reason)
-        fault("afters.before_commit")
+        fault("dependencies.before_commit")
     return True
 
 

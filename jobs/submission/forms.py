@@ -361,17 +361,17 @@ def _folders(user: User, public_ids: Sequence[str]) -> list[dict[str, str]]:
     """Return the output folders of these jobs' replicas, and their mount points."""
     found = []
     for job in Job.objects.visible_to(user).filter(owner=user, public_id__in=public_ids).order_by("-pk"):
-        tasks = Replica.objects.filter(
+        replicas = Replica.objects.filter(
             attempt__job=job, attempt__number=job.attempt_number, run=job.run_number
         )
-        found += [_folder(job, task) for task in tasks.order_by("ordinal")[:MOST_REPLICAS]]
+        found += [_folder(job, replica) for replica in replicas.order_by("ordinal")[:MOST_REPLICAS]]
     return found
 
 
-def _folder(job: Job, task: Replica) -> dict[str, str]:
+def _folder(job: Job, replica: Replica) -> dict[str, str]:
     return {
-        "uri": f"job://{job.public_id}/{quote(task.role, safe='')}/{task.index}",
-        "path": f"{OUTPUTS}/{_plain(job.name)}-{job.public_id}/{_plain(task.role)}-{task.index}",
+        "uri": f"job://{job.public_id}/{quote(replica.role, safe='')}/{replica.index}",
+        "path": f"{OUTPUTS}/{_plain(job.name)}-{job.public_id}/{_plain(replica.role)}-{replica.index}",
     }
 
 

@@ -118,12 +118,12 @@ _GUESSES: Final = frozenset({"unknown_key", "template_unresolved"})
 def apply_fixes(document: Document) -> Document:
     """Return the job file with the offered fixes applied, but for guesses.  Raises Refused."""
     parsed = document.parsed
-    mends = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
-    fixes = [note.fix for note in mends if note.fix is not None]
+    fixing_notes = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
+    fixes = [note.fix for note in fixing_notes if note.fix is not None]
     if not fixes:
         return document
     again = document.apply_fixes(fixes)
-    return again.with_parsed(replace(again.parsed, notes=(*mends, *again.parsed.notes)))
+    return again.with_parsed(replace(again.parsed, notes=(*fixing_notes, *again.parsed.notes)))
 
 
 def find_problems(
@@ -191,7 +191,7 @@ def store(
         quota=quota,
         dialect=dialect,
         priority=spec.priority or 1,
-        tasks_total=spec.replicas,
+        replicas_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
         gpu_type=next((kind for part in parts for kind in part.each.gpus if kind), ""),
         origin=request.origin,
@@ -211,7 +211,7 @@ def store(
         templates.note_use(job, chosen)
     for name, value in parsed.secrets.items():
         secret = JobSecret(job=job, name=name)
-        secret.put(value)
+        secret.encrypt(value)
         secret.save()
     attempt = transitions.new_attempt(job, 1)
     waits = dependencies.store_dependencies(user, job, spec)

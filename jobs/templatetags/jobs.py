@@ -55,9 +55,9 @@ def _with_note(label: str, note: str) -> str:
 
 
 @register.inclusion_tag("components/state_badge.html")
-def task_state(task: Replica) -> dict[str, Any]:
+def replica_state(replica: Replica) -> dict[str, Any]:
     """A replica's badge."""
-    state = ReplicaState(task.state)
+    state = ReplicaState(replica.state)
     return {"state": TASK_BADGES[state], "label": messages.replica_state_label(state)}
 
 
@@ -77,7 +77,7 @@ def state_word(job: Job) -> str:
 def failed_of(job: Job) -> str:
     """How many of the job's replicas failed, in words."""
     text = _("%(failed)s of %(total)s tasks failed")
-    return text % {"failed": job.tasks_failed, "total": job.tasks_total}
+    return text % {"failed": job.replicas_failed, "total": job.replicas_total}
 
 
 @register.filter
@@ -107,9 +107,9 @@ def is_stoppable(job: Job) -> bool:
 
 
 @register.filter
-def lacks(endpoint: Endpoint, task: Replica) -> str:
+def lacks(endpoint: Endpoint, replica: Replica) -> str:
     """Return why an endpoint of the replica is not ready, in one sentence; "" when it is."""
-    code = endpoint.lacks(task)
+    code = endpoint.lacks(replica)
     return endpoint_message(code, endpoint.why_params) if code else ""
 
 
@@ -128,11 +128,11 @@ def phase(job: Job) -> str:
 
 
 @register.filter
-def exit_words(task: Replica) -> str:
+def exit_words(replica: Replica) -> str:
     """How a replica ended, in words; empty while it has not."""
-    if task.exit_code is None and task.signal is None:
+    if replica.exit_code is None and replica.signal is None:
         return ""
-    return messages.exit_message(task.exit_code, task.signal)
+    return messages.exit_message(replica.exit_code, replica.signal)
 
 
 @register.filter

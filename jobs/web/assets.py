@@ -163,11 +163,11 @@ def asset(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
 def _show(
     request: SignedIn, found: Asset, *, version_form: VersionForm | None = None, status: int = 200
 ) -> HttpResponse:
-    trials = list(_list_checks(request.user, found))
+    checks = list(_list_checks(request.user, found))
     context: dict[str, Any] = {
         "asset": found,
-        "trials": [_check_context(row) for row in trials],
-        "going": any(not row.is_over for row in trials),
+        "checks": [_check_context(row) for row in checks],
+        "going": any(not row.is_over for row in checks),
     }
     if not request.htmx:
         uses, next_url = _list_uses(request, found)
@@ -189,7 +189,7 @@ def _show(
         request,
         "jobs/assets/asset.html",
         context,
-        fragments={"trials": "jobs/assets/trials.html"},
+        fragments={"checks": "jobs/assets/checks.html"},
         status=status,
     )
 
@@ -346,4 +346,4 @@ def check(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
         check_requests.request_check(request.user, found, number(request.POST.get("version"), 8))
     except check_requests.CheckRefused as shut:
         notes.warning(request, asset_message(shut.code))
-    return redirect(f"{reverse('asset', args=[kind, key])}#trials")
+    return redirect(f"{reverse('asset', args=[kind, key])}#checks")

@@ -238,7 +238,7 @@ MOST_DELIVERIES: Final = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def channels(request: SignedIn) -> HttpResponseBase:
-    """Show the person's channels; a POST changes the rule of the console's own notices."""
+    """Show the person's channels; a POST changes the rule of the console's own notifications."""
     rule = routing.page_rule(request.user)
     form = PageRuleForm(request.POST if request.method == "POST" else None, instance=rule)
     if request.method == "POST" and form.is_valid():
@@ -248,7 +248,7 @@ def channels(request: SignedIn) -> HttpResponseBase:
     context = {
         "form": form,
         "channels": verbs.of_person(request.user),
-        "workspaces_kept": verbs.kept_by(request.user).order_by("name"),
+        "managed_workspaces": verbs.find_managed_workspaces(request.user).order_by("name"),
         "kinds": _kinds(None),
     }
     return page(request, "jobs/channels.html", context, status=422 if form.is_bound else 200)

@@ -166,7 +166,7 @@ def _job_sets(user: User, filters: Filters) -> list[QuerySet[Job]]:
 def _conditions(words: Sequence[str]) -> list[Q]:
     conditions = [Q(state=state) for word in words for state in sorted(STATES.get(word, ()))]
     if REPLICAS_FAILED in words:
-        conditions.append(Q(tasks_failed__gt=0))
+        conditions.append(Q(replicas_failed__gt=0))
     return conditions or [Q()]
 
 

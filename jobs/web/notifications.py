@@ -16,20 +16,20 @@ from jobs.web.http import SignedIn, live, number, page, signed_in
 
 @require_safe
 @signed_in
-def notices(request: SignedIn) -> HttpResponseBase:
-    """The person's notices, newest first."""
+def list_notifications(request: SignedIn) -> HttpResponseBase:
+    """Show the person's notifications, newest first."""
     around = live(request)
     before = number(request.GET.get("before")) or 0
     found = inbox.list_notifications(request.user, before)
-    older = f"{reverse('notices')}?before={found.older}" if found.older else ""
+    older = f"{reverse('notifications')}?before={found.older}" if found.older else ""
     context = {
         **around,
         "rows": found.rows,
-        "live_name": bus.notices_name(request.user.pk),
+        "live_name": bus.notifications_name(request.user.pk),
         "list_url": request.get_full_path(),
         "newest": found.rows[0].pk if found.rows else 0,
         "any_unread": any(row.unread for row in found.rows),
-        "previous_url": reverse("notices") if before else "",
+        "previous_url": reverse("notifications") if before else "",
         "next_url": older,
     }
     return page(
@@ -43,7 +43,7 @@ def notices(request: SignedIn) -> HttpResponseBase:
 @require_safe
 @signed_in
 def bell(request: SignedIn) -> HttpResponseBase:
-    """Show the bell alone, which every page fetches again after a new notice."""
+    """Show the bell alone, which every page fetches again after a new notification."""
     context = {"unread_notifications": inbox.unread(request.user)}
     return page(request, "jobs/notifications/bell.html", context)
 
@@ -51,9 +51,9 @@ def bell(request: SignedIn) -> HttpResponseBase:
 @require_POST
 @signed_in
 def mark_read(request: SignedIn) -> HttpResponseBase:
-    """Everything up to the notice that the page showed first has been read."""
+    """Mark everything as read up to the notification that the page showed first."""
     inbox.read(request.user, number(request.POST.get("up_to")) or 0)
-    return redirect("notices")
+    return redirect("notifications")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

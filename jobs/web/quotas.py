@@ -193,5 +193,5 @@ def answer(user: User, form: WhatIf) -> WhatIfAnswer:
         user.pk,
         values["hours"] and values["hours"] * 3600,
     )
-    trial = whatif.preview_request(now, question)
-    return WhatIfAnswer(starts=trial.starts, text=pending_reasons.outlook(quota.cluster.title, trial))
+    outcome = whatif.preview_request(now, question)
+    return WhatIfAnswer(starts=outcome.starts, text=pending_reasons.outlook(quota.cluster.title, outcome))

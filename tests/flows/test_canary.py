@@ -149,7 +149,7 @@ def _keep(stack: Stack, client: httpx.Client, canaries: Canaries) -> None:
         "from quotas.models import Workspace\n"
         "row = Image(name='private', workspace=Workspace.objects.first(), username='me')\n"
         "row.uri = 'registry.example.org/private:1'\n"
-        f"row.put('{login}')\n"
+        f"row.encrypt('{login}')\n"
         "row.save()\n"
     )
     repository = f"https://me:{canaries.new('code login')}@git.example.org/x.git"

@@ -98,7 +98,7 @@ class MemoryEngine:
         self.stopped.append(handle)
         self.orders.append((handle, signal, grace_s))
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         return LogSlice(b"", cursor, LogState.OPEN)
 
     def inventory(self) -> Inventory:
@@ -144,7 +144,7 @@ class MemoryEngine:
         handle: Handle,
         state: State,
         code: ReasonCode,
-        task: ReplicaState,
+        replica_state: ReplicaState,
         *,
         exit_code: int | None = None,
         run: int | None = None,
@@ -156,7 +156,7 @@ class MemoryEngine:
             reason=Reason(code),
             phase=Phase.RUNNING,
             replicas=tuple(
-                replace(r, state=task, exit_code=exit_code, node="memory-1") for r in old.replicas
+                replace(r, state=replica_state, exit_code=exit_code, node="memory-1") for r in old.replicas
             ),
             run=run or old.run,
             version=str(int(old.version) + 1),

@@ -61,12 +61,14 @@ def test_a_success_counts_the_replicas_that_failed() -> None:
 
 
 policies = st.one_of(st.none(), st.integers(1, 4))
-task_states = st.sampled_from(list(ReplicaState))
+replica_states = st.sampled_from(list(ReplicaState))
 
 
 @given(
     st.lists(
-        st.tuples(policies, policies, st.lists(task_states, min_size=1, max_size=4)), min_size=1, max_size=3
+        st.tuples(policies, policies, st.lists(replica_states, min_size=1, max_size=4)),
+        min_size=1,
+        max_size=3,
     )
 )
 def test_a_verdict_once_given_stays_as_more_replicas_end(

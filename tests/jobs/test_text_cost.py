@@ -28,7 +28,7 @@ LONGEST_ANSWER: Final = 8 * 2**20
 PAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "job_new": {},
     "job_check": {},
-    "job_mend": {"fix": "all"},
+    "job_fix": {"fix": "all"},
     "job_convert": {"to": "openpai-v2"},
     "job_difference": {},
     "job_form_read": {},

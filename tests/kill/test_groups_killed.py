@@ -97,13 +97,13 @@ def test_a_sweep_is_accepted_once_and_each_of_its_jobs_runs_once(arena: Arena) -
 
 
 def test_failed_ones_again_are_run_once_more_and_not_twice(arena: Arena) -> None:
-    told, mended = arena.judge / "again", arena.judge / "mended"
-    command = f"echo {{n}} >> {told}; test {{n}} = 0 || test -e {mended}"
+    told, fixed = arena.judge / "again", arena.judge / "mended"
+    command = f"echo {{n}} >> {told}; test {{n}} = 0 || test -e {fixed}"
     sweep = post(arena, "sweeps", {"file": file("again", command), "grid": {"n": [0, 1, 2]}}, key="again")[
         "id"
     ]
     wait_for(lambda: all_are(arena, sweep, "SUCCEEDED", "FAILED"), 60)
-    mended.touch()
+    fixed.touch()
     arm(arena, "accept.before_commit")
     post(arena, f"sweeps/{sweep}/again")
     post(arena, f"sweeps/{sweep}/again")
@@ -127,7 +127,7 @@ def test_a_sweep_that_is_being_stopped_is_stopped_to_its_end(arena: Arena) -> No
 def test_who_waits_for_another_starts_once_or_is_told_why_never(arena: Arena) -> None:
     told, go = arena.judge / "chained", arena.judge / "go"
     wait = f"echo parent >> {told}; while ! test -e {go}; do sleep 0.1; done"
-    arm(arena, *ON_THE_WAY, "afters.before_commit")
+    arm(arena, *ON_THE_WAY, "dependencies.before_commit")
     parent = post(arena, "jobs", {"file": file("parent", wait)}, key="parent")["id"]
     children = {}
     for when in ("succeeded", "failed"):
@@ -140,7 +140,7 @@ def test_who_waits_for_another_starts_once_or_is_told_why_never(arena: Arena) ->
     assert (jobs["succeeded"]["state"], jobs["failed"]["state"]) == ("SUCCEEDED", "STOPPED")
     assert jobs["failed"]["reason"]["code"] == "after_never"
     assert told.read_text().split() == ["parent", "succeeded"]
-    assert all(arena.taken(point) for point in (*ON_THE_WAY, "afters.before_commit"))
+    assert all(arena.taken(point) for point in (*ON_THE_WAY, "dependencies.before_commit"))
 
 
 def test_a_turn_that_nobody_was_given_is_given_after_all(arena: Arena) -> None:

@@ -34,9 +34,9 @@ OTHER_JOBS = (
     *(point for point in POINTS if point.startswith("slurm.")),
     "supervisor.warned",
     "supervisor.decided",
-    "notice.before_send",
-    "notice.after_send",
-    "afters.before_commit",
+    "notification.before_send",
+    "notification.after_send",
+    "dependencies.before_commit",
     "turns.before_commit",
     "sweep.stopping",
     "wrapper.copied",
@@ -44,8 +44,9 @@ OTHER_JOBS = (
     "wrapper.installed",
 )
 """Passed by jobs with a time limit, of several replicas, or with code and packages: the local backend's
-test_killed.py has them; those of notices need a channel, and test_notices_killed.py has it; those of sweeps
-and of jobs that wait for others are in test_groups_killed.py, and those of Slurm in the contract suite.
+test_killed.py has them; those of notifications need a channel, and test_notifications_killed.py has it; those
+of sweeps and of jobs that wait for others are in test_groups_killed.py, and those of Slurm in the contract
+suite.
 """
 
 TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")

@@ -72,10 +72,10 @@ class OpenFile:
 
 
 @contextmanager
-def connect(asker: Asker, task: Replica) -> Iterator[FolderClient]:
+def connect(asker: Asker, replica: Replica) -> Iterator[FolderClient]:
     """Connect to the folders of a replica for the duration of a block or a stream.  Raises Shut."""
     token = asker.token.pk if asker.token else 0
-    visitor = {"user": asker.user.pk, "session": asker.session, "token": token, "task": task.pk}
+    visitor = {"user": asker.user.pk, "session": asker.session, "token": token, "task": replica.pk}
     with _one_of_few(), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with _broken_as_shut("silent"):

@@ -53,11 +53,11 @@ def record(user: User, place: FolderLocation, action: Action, more: Sequence[str
 
     `more` is another name, or those that were chosen.
     """
-    task, path = place.task, "/".join(map(legible, (place.root, *place.names)))
-    key = (user.pk, task.pk, path, origin.current().address)
+    replica, path = place.replica, "/".join(map(legible, (place.root, *place.names)))
+    key = (user.pk, replica.pk, path, origin.current().address)
     if action is Action.FILE_READ and not _is_new(key):
         return
-    details: dict[str, object] = {"role": task.role, "index": task.index, "path": path}
+    details: dict[str, object] = {"role": replica.role, "index": replica.index, "path": path}
     if more:
         details["names"] = [legible(name) for name in more[:MOST_NAMED]]
         details["count"] = len(more)

@@ -104,7 +104,7 @@ def picture_of(head: bytes) -> str:
 
 def content(asker: Asker, place: FolderLocation, wanted: FileRequest) -> HttpResponseBase:
     """A file, or the one part of it that is asked for.  Raises Shut."""
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         file = client.open_file(place.path)
         part = _part(wanted, file)
         first, count = part or (0, file.size)
@@ -152,13 +152,13 @@ def zip_folder(asker: Asker, place: FolderLocation, chosen: Sequence[str]) -> Ht
     """A folder, or those of its entries that are chosen, as a zip file.  Raises Shut."""
     if len(chosen) > MOST_CHOSEN:
         raise FolderRefused("too_many", place.name or place.root)
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         pieces = client.archive(place.path, chosen, left_out())
     file_audit.record(asker.user, place, Action.FILE_ZIP, chosen)
     name = (
         chosen[0]
         if len(chosen) == 1
-        else place.name or f"{place.job.name}-{place.task.role}-{place.task.index}"
+        else place.name or f"{place.job.name}-{place.replica.role}-{place.replica.index}"
     )
     headers = {
         **_HEADERS,
@@ -181,7 +181,7 @@ def receive_file(
         raise FolderRefused("name")
     if length.isdecimal() and int(length) > most:
         raise FolderRefused("too_large")
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         upload = client.upload(place.path, replace=replace)
     language, request_origin = translation.get_language(), origin.current()
 
@@ -206,7 +206,7 @@ def _record_upload(request_origin: Origin, asker: Asker, place: FolderLocation) 
 
 def make_folder(asker: Asker, place: FolderLocation) -> None:
     """Make a folder.  Raises Shut."""
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         client.make_folder(place.path)
     file_audit.record(asker.user, place, Action.FILE_FOLDER)
 
@@ -215,7 +215,7 @@ def rename(asker: Asker, place: FolderLocation, to: str) -> None:
     """Rename an entry.  Raises Shut."""
     if not place.names:
         raise FolderRefused("name")
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         client.rename(place.path, place.folder.inner(to).path)
     file_audit.record(asker.user, place, Action.FILE_RENAME, [to])
 
@@ -224,7 +224,7 @@ def remove(asker: Asker, place: FolderLocation, chosen: Sequence[str]) -> None:
     """Remove those entries of a folder.  Raises Shut."""
     if len(chosen) > MOST_CHOSEN:
         raise FolderRefused("too_many", place.name or place.root)
-    with connect(asker, place.task) as client:
+    with connect(asker, place.replica) as client:
         client.remove(place.path, chosen)
     file_audit.record(asker.user, place, Action.FILE_DELETE, chosen)
 

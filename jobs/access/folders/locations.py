@@ -20,7 +20,7 @@ class FolderLocation:
     """Names below a root of a replica; none for the root itself."""
 
     job: Job
-    task: Replica
+    replica: Replica
     root: str
     names: Sequence[str]
 
@@ -46,11 +46,11 @@ class FolderLocation:
     @property
     def query(self) -> str:
         """The parameters that name it in an address."""
-        task = self.task
+        replica = self.replica
         return "&".join(
             (
-                f"role={names.quote_name(task.role)}",
-                f"index={task.index}",
+                f"role={names.quote_name(replica.role)}",
+                f"index={replica.index}",
                 f"root={names.quote_name(self.root)}",
                 f"path={names.way(self.names)}",
             )
@@ -66,18 +66,18 @@ def find(job: Job, query: Mapping[str, Sequence[str]]) -> FolderLocation:
     def one(name: str) -> str:
         return (query.get(name) or [""])[-1]
 
-    tasks = sessions.current_replicas(job).select_related("attempt").order_by("ordinal")
+    replicas = sessions.current_replicas(job).select_related("attempt").order_by("ordinal")
     if role := one("role"):
         index = one("index") or "0"
         is_known = _is_index(index) and role.isprintable()  # half a surrogate pair names no role
-        task = tasks.filter(role=role, index=int(index)).first() if is_known else None
-        if task is None:
+        replica = replicas.filter(role=role, index=int(index)).first() if is_known else None
+        if replica is None:
             raise FolderRefused("nowhere")
     else:
-        task = tasks.filter(state=ReplicaState.RUNNING).first() or tasks.first()
-    if task is None:
+        replica = replicas.filter(state=ReplicaState.RUNNING).first() or replicas.first()
+    if replica is None:
         raise FolderRefused("not_begun")
-    return FolderLocation(job, task, one("root") or WORK, names.parts(one("path")))
+    return FolderLocation(job, replica, one("root") or WORK, names.parts(one("path")))
 
 
 def _is_index(text: str) -> bool:

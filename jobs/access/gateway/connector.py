@@ -57,7 +57,7 @@ class Listeners:
 
         Raises NotListening or Unchecked.
         """
-        path = f"{access.task}/{quote(access.host, safe='')}/{access.port}"
+        path = f"{access.replica}/{quote(access.host, safe='')}/{access.port}"
         try:
             async with self._session.get().get(f"http://shells/listeners/{path}") as answer:
                 if answer.status == 404:
@@ -98,7 +98,7 @@ class JobConnector(aiohttp.TCPConnector):
 
 def name_of(access: EndpointAccess) -> str:
     """Return the name by which connections to a replica are kept apart from all others."""
-    return f"replica-{access.task}.invalid"
+    return f"replica-{access.replica}.invalid"
 
 
 class _Resolver(AbstractResolver):

@@ -32,8 +32,8 @@ class Malformed(Exception):
 class EndpointRequest:
     """A request to an endpoint.
 
-    `target` is the path and query as they came, never decoded or tidied.  `origin` is what browsers call the
-    host they are at; `headers` are without cookies, which are in `cookies`.
+    `target` is the path and query as they came, never decoded or normalized.  `origin` is what browsers call
+    the host they are at; `headers` are without cookies, which are in `cookies`.
     """
 
     websocket: bool

@@ -50,8 +50,8 @@ def find_right(key: str, session_key: str) -> tuple[TerminalRight, int]:
     if person is None:
         return TerminalRight.NOTHING, 0
     rows = sessions.open_entries().filter(key=key, kind=AccessSession.Kind.TERMINAL)
-    entry = rows.select_related("task__attempt__job").first()
-    if entry is None or not sessions.may_enter(person, entry.task):
+    entry = rows.select_related("replica__attempt__job").first()
+    if entry is None or not sessions.may_enter(person, entry.replica):
         return TerminalRight.NOTHING, person.pk
     return (TerminalRight.TYPE if entry.user_id == person.pk else TerminalRight.LOOK), person.pk
 

@@ -53,14 +53,14 @@ class EndpointState(StrEnum):
 class EndpointAccess:
     """The state, and, once the visitor is known, their language and the address behind the endpoint.
 
-    `host` and `port` of the replica `task` (a primary key) are what the backend told, and nothing else is
+    `host` and `port` of `replica` (a primary key) are what the backend told, and nothing else is
     ever connected to.
     """
 
     state: EndpointState
     person: int = 0
     language: str = field(default="", compare=False)
-    task: int = 0
+    replica: int = 0
     host: str = ""
     port: int = 0
 
@@ -102,7 +102,7 @@ def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -
             entered_at=None,
             created_at__gt=Now() - timedelta(seconds=TICKET_SECONDS),
         )
-        .select_related("user", "endpoint__task__attempt__job")
+        .select_related("user", "endpoint__replica__attempt__job")
         .first()
     )
     if visit is None:
@@ -113,7 +113,7 @@ def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -
     )
     if not first or find_access(slug, [secret]).state in {EndpointState.STRANGER, EndpointState.FORBIDDEN}:
         return None
-    attempt = visit.endpoint.task.attempt
+    attempt = visit.endpoint.replica.attempt
     came = Origin(Way.ENDPOINT, address=client, user=visit.user)
     with origin.of(came), transaction.atomic():
         audit.log(Action.ENTER, attempt.job, details={"endpoint": slug}, name=attempt.job.public_id)
@@ -143,7 +143,7 @@ def find_access(slug: str, secrets: Collection[str]) -> EndpointAccess:
             endpoint__slug=slug,
             secret__in=[digest(secret) for secret in secrets],
             entered_at__isnull=False,
-        ).select_related("endpoint__task__attempt__job")
+        ).select_related("endpoint__replica__attempt__job")
         if secrets
         else ()
     )
@@ -152,7 +152,7 @@ def find_access(slug: str, secrets: Collection[str]) -> EndpointAccess:
         if user is not None and user.pk == visit.user_id:
             _mark_used(visit)
             return _access_of(user, visit.endpoint)
-    exists = Endpoint.objects.filter(slug=slug, task__attempt__job__deleted_at=None).exists()
+    exists = Endpoint.objects.filter(slug=slug, replica__attempt__job__deleted_at=None).exists()
     return EndpointAccess(EndpointState.STRANGER if exists else EndpointState.NOWHERE)
 
 
@@ -163,24 +163,24 @@ def _mark_used(visit: EndpointVisit) -> None:
 
 
 def _access_of(user: User, endpoint: Endpoint) -> EndpointAccess:
-    job = endpoint.task.attempt.job
+    job = endpoint.replica.attempt.job
     if job.deleted_at is not None:
         return EndpointAccess(EndpointState.NOWHERE)
     if not can(user, Verb.ENTER, job):
         return EndpointAccess(EndpointState.FORBIDDEN, user.pk, user.language)
     state = _state_of(endpoint)
-    return EndpointAccess(state, user.pk, user.language, endpoint.task_id, endpoint.host, endpoint.port)
+    return EndpointAccess(state, user.pk, user.language, endpoint.replica_id, endpoint.host, endpoint.port)
 
 
 def _state_of(endpoint: Endpoint) -> EndpointState:
     """Only what is known to listen now is connected to: its port may be somebody else's tomorrow."""
-    task: Replica = endpoint.task
-    job = task.attempt.job
-    current = (task.attempt.number, task.run) == (job.attempt_number, job.run_number)
-    if not current or State(job.state) in TERMINAL or ReplicaState(task.state) in REPLICA_TERMINAL:
+    replica: Replica = endpoint.replica
+    job = replica.attempt.job
+    current = (replica.attempt.number, replica.run) == (job.attempt_number, job.run_number)
+    if not current or State(job.state) in TERMINAL or ReplicaState(replica.state) in REPLICA_TERMINAL:
         return EndpointState.ENDED
     return (
         EndpointState.OPEN
-        if endpoint.ready and task.state == ReplicaState.RUNNING
+        if endpoint.ready and replica.state == ReplicaState.RUNNING
         else EndpointState.STARTING
     )

@@ -46,7 +46,7 @@ class FolderVisitor:
     user: int
     session: str
     token: int
-    task: int
+    replica: int
 
     @classmethod
     def load(cls, data: bytes) -> Self:
@@ -110,19 +110,19 @@ async def _serve(
 ) -> None:
     async with asyncio.timeout(ASK_SECONDS):
         visitor = FolderVisitor.load(await frames.read_frame_async(reader))
-    task = await run_in_thread(_find, visitor)
-    if task is None:
+    replica = await run_in_thread(_find, visitor)
+    if replica is None:
         raise EntryRefused("nowhere")
     with (
         transfers.hold(visitor.user, settings.CONSOLE_TRANSFERS_PER_PERSON, EntryRefused("busy_person")),
         transfers.hold(EVERYBODY, settings.CONSOLE_TRANSFERS, EntryRefused("busy")),
     ):
-        session = await _begin(await run_in_thread(backend_of, task), task)
+        session = await _begin(await run_in_thread(backend_of, replica), replica)
         try:
-            right = RecheckedRight[Replica | None](task, lambda: run_in_thread(_find, visitor))
+            right = RecheckedRight[Replica | None](replica, lambda: run_in_thread(_find, visitor))
             done = await right.until_first([_carry_in(reader, session), _carry_out(session, writer)])
             if done is None:
-                log.info("folders_right_lost", user=visitor.user, task=visitor.task)
+                log.info("folders_right_lost", user=visitor.user, replica=visitor.replica)
             elif done.exception() is not None:
                 log.info("folders_broke_off", problem=repr(done.exception()))
         finally:
@@ -136,16 +136,20 @@ async def _serve(
 def _find(visitor: FolderVisitor) -> Replica | None:
     """The replica, while that person may enter the job."""
     person = visitor.person()
-    task = Replica.objects.select_related("attempt__job__cluster").filter(pk=visitor.task).first()
-    return task if person is not None and task is not None and sessions.may_enter(person, task) else None
+    replica = Replica.objects.select_related("attempt__job__cluster").filter(pk=visitor.replica).first()
+    return (
+        replica
+        if person is not None and replica is not None and sessions.may_enter(person, replica)
+        else None
+    )
 
 
-async def _begin(backend: Enterable, task: Replica) -> Session:
-    if not task.attempt.handle:
+async def _begin(backend: Enterable, replica: Replica) -> Session:
+    if not replica.attempt.handle:
         raise EntryRefused("not_begun")
-    where = ReplicaRef(task.role, task.index, task.run)
+    where = ReplicaRef(replica.role, replica.index, replica.run)
     try:
-        return await backend.exec(Handle(task.attempt.handle), where, SessionRequest(SessionKind.FOLDERS))
+        return await backend.exec(Handle(replica.attempt.handle), where, SessionRequest(SessionKind.FOLDERS))
     except NoEntry as error:
         raise (
             EntryRefused("not_begun") if error.barrier is Barrier.NOT_RUNNING else refusal_of(error)

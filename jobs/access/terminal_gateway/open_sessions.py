@@ -33,18 +33,18 @@ class OpenSessions:
         self._clock = asyncio.get_running_loop().time
         self._checked_at = self._clock()
 
-    async def begin(self, user: User, task: Replica, origin: EntryOrigin) -> JobSession:
+    async def begin(self, user: User, replica: Replica, origin: EntryOrigin) -> JobSession:
         """Begin a session.  Raises Shut, and DatabaseError."""
-        return self._keep(*await run_in_thread(_begin, user, task, origin))
+        return self._keep(*await run_in_thread(_begin, user, replica, origin))
 
     async def attach(self, key: str) -> JobSession:
         """Take over a session that the console has begun.  Raises Shut, and DatabaseError."""
         return self._keep(*await run_in_thread(_load_entry, key))
 
     def _keep(self, entry: AccessSession, backend: Enterable) -> JobSession:
-        task = entry.task
-        where = ReplicaRef(task.role, task.index, task.run)
-        session = JobSession(entry, backend, Handle(task.attempt.handle), where)
+        replica = entry.replica
+        where = ReplicaRef(replica.role, replica.index, replica.run)
+        session = JobSession(entry, backend, Handle(replica.attempt.handle), where)
         self._sessions[session.pk] = session
         session.ended.add_done_callback(lambda _why: self._sessions.pop(session.pk, None))
         return session
@@ -84,23 +84,23 @@ class OpenSessions:
         await asyncio.gather(*(session.end(why) for session, why in ending))
 
 
-def _begin(user: User, task: Replica, origin: EntryOrigin) -> tuple[AccessSession, Enterable]:
-    backend = backend_of(task)
-    return sessions.begin(user, task, origin), backend
+def _begin(user: User, replica: Replica, origin: EntryOrigin) -> tuple[AccessSession, Enterable]:
+    backend = backend_of(replica)
+    return sessions.begin(user, replica, origin), backend
 
 
 def _load_entry(key: str) -> tuple[AccessSession, Enterable]:
-    rows = AccessSession.objects.select_related("user", "task__attempt__job__cluster")
+    rows = AccessSession.objects.select_related("user", "replica__attempt__job__cluster")
     entry = rows.filter(key=key, ended_at=None).first()
     if entry is None:
         raise EntryRefused("ended")
-    return entry, backend_of(entry.task)
+    return entry, backend_of(entry.replica)
 
 
-def backend_of(task: Replica) -> Enterable:
+def backend_of(replica: Replica) -> Enterable:
     """The backend that can enter the replica.  Raises Shut."""
     try:
-        backend = clusters.backend_for(task.attempt.job.cluster)
+        backend = clusters.backend_for(replica.attempt.job.cluster)
     except Exception as error:  # whatever an admin wrote there
         log.warning("entry_without_backend", problem=repr(error))
         raise EntryRefused("no_exec") from error

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 AGAIN_SECONDS: Final = 10.0
 """A port that is taken is tried again so often."""
 
-TIDY_SECONDS: Final = 60.0
+CLEANUP_SECONDS: Final = 60.0
 
 
 async def run(ended: asyncio.Event) -> None:
@@ -61,7 +61,7 @@ async def _end_lost() -> None:
         with suppress(DatabaseError):
             await run_in_thread(entries.end_lost, everybody=everybody)
             everybody = False
-        await asyncio.sleep(TIDY_SECONDS if not everybody else AGAIN_SECONDS)
+        await asyncio.sleep(CLEANUP_SECONDS if not everybody else AGAIN_SECONDS)
 
 
 async def _serve_ssh(sessions: OpenSessions) -> None:

@@ -23,9 +23,9 @@ MOST_SESSIONS: Final = 64
 class JobSession:
     """An open session; `ended` is done once it is over, and holds the reason."""
 
-    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, task: ReplicaRef) -> None:
+    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, replica: ReplicaRef) -> None:
         self.pk: Final = entry.pk
-        self._backend, self._handle, self._task = backend, handle, task
+        self._backend, self._handle, self._replica = backend, handle, replica
         self._sessions: set[Session] = set()
         self._beginning = 0
         self._closing: set[asyncio.Task[None]] = set()
@@ -39,7 +39,7 @@ class JobSession:
             raise EntryRefused("full_person")
         self._beginning += 1
         try:
-            session = await self._backend.exec(self._handle, self._task, wanted)
+            session = await self._backend.exec(self._handle, self._replica, wanted)
         except NoEntry as error:
             raise refusal_of(error) from error
         finally:
@@ -57,23 +57,23 @@ class JobSession:
         closing.add_done_callback(self._closing.discard)
 
     async def _close_after(self, session: Session) -> None:
-        await session.left()
+        await session.wait_for_processes()
         await session.close()
         self._sessions.discard(session)
 
-    async def reach(self, host: str, port: int) -> tuple[str, int]:
+    async def find_address(self, host: str, port: int) -> tuple[str, int]:
         """Return the address at which to reach what the replica serves at `host`:`port`.  Raises Shut."""
         if self.ended.done():
             raise EntryRefused("ended")
         try:
-            return await self._backend.reach(self._handle, self._task, host, port)
+            return await self._backend.find_address(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
 
     async def listener(self, host: str, port: int) -> str:
         """Return the listener at that address, if it is the replica's own.  Raises Shut."""
         try:
-            return await self._backend.listener(self._handle, self._task, host, port)
+            return await self._backend.listener(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
 

@@ -61,16 +61,16 @@ class KeyHolder:
 
     user: User
     key: SshKey
-    task: Replica
+    replica: Replica
 
 
 def find_key_holder(name: str, fingerprint: str) -> KeyHolder | None:
     """Return the key's owner if they may enter the replica `name`; else None.  Blocks."""
     key = SshKey.objects.select_related("user").filter(fingerprint=fingerprint).first()
-    task = sessions.find(name) if key else None
-    if key is None or task is None or key.job_id not in (None, task.attempt.job_id):
+    replica = sessions.find(name) if key else None
+    if key is None or replica is None or key.job_id not in (None, replica.attempt.job_id):
         return None
-    return KeyHolder(key.user, key, task) if sessions.may_enter(key.user, task) else None
+    return KeyHolder(key.user, key, replica) if sessions.may_enter(key.user, replica) else None
 
 
 def record_refusal(name: str, address: str, tries: int) -> None:
@@ -139,7 +139,7 @@ class SshConnection(asyncssh.SSHServer):
         holder = self._known
         origin = EntryOrigin(AccessSession.Kind.SSH, self._address, holder.key)
         try:
-            session = await self._sessions.begin(holder.user, holder.task, origin)
+            session = await self._sessions.begin(holder.user, holder.replica, origin)
         except (EntryRefused, DatabaseError) as error:
             self._refuse(error if isinstance(error, EntryRefused) else EntryRefused("away"))
             return
@@ -185,7 +185,7 @@ class SshConnection(asyncssh.SSHServer):
 
     async def _forward_in(self, session: JobSession, host: str, port: int) -> SSHForwarder:
         """Connect, unless another listener takes the port meanwhile.  Raises Shut."""
-        where = await session.reach(host, port)
+        where = await session.find_address(host, port)
         before = await session.listener(*where)
         there = await self._forwards.connect(*where)
         try:

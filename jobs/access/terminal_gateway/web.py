@@ -48,7 +48,7 @@ def application(terminals: Terminals) -> web.Application:
 
     app = web.Application()
     app.router.add_get("/{key:[0-9a-f]{32}}", attach)
-    app.router.add_get("/listeners/{task:[0-9]+}/{host}/{port:[0-9]+}", listener)
+    app.router.add_get("/listeners/{replica:[0-9]+}/{host}/{port:[0-9]+}", listener)
     return app
 
 
@@ -56,22 +56,28 @@ async def listener(request: web.Request) -> web.Response:
     """Answer which listener an address has, 404 unless it is the replica's own, 503 if that is unknown."""
     path_values = request.match_info
     try:
-        backend, handle, task = await run_in_thread(_replica, int(path_values["task"]))
-        found = await backend.listener(handle, task, path_values["host"], int(path_values["port"]))
+        backend, handle, replica = await run_in_thread(_replica, int(path_values["replica"]))
+        found = await backend.listener(handle, replica, path_values["host"], int(path_values["port"]))
     except (EntryRefused, NoEntry) as refused:
-        log.info("listener_refused", task=path_values["task"], port=path_values["port"], why=str(refused))
+        log.info(
+            "listener_refused", replica=path_values["replica"], port=path_values["port"], why=str(refused)
+        )
         raise web.HTTPNotFound from None
     except (DatabaseError, Unreachable, OSError) as error:
-        log.warning("listener_unknown", task=path_values["task"], problem=repr(error))
+        log.warning("listener_unknown", replica=path_values["replica"], problem=repr(error))
         raise web.HTTPServiceUnavailable from None
     return web.Response(text=found)
 
 
 def _replica(pk: int) -> tuple[Enterable, Handle, ReplicaRef]:
-    task = Replica.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
-    if task is None:
+    replica = Replica.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
+    if replica is None:
         raise EntryRefused("not_running")
-    return backend_of(task), Handle(task.attempt.handle), ReplicaRef(task.role, task.index, task.run)
+    return (
+        backend_of(replica),
+        Handle(replica.attempt.handle),
+        ReplicaRef(replica.role, replica.index, replica.run),
+    )
 
 
 async def serve(terminals: Terminals, path: Path) -> web.AppRunner:

@@ -1,6 +1,6 @@
 """Assets over the native API: listed, added, changed and tried.  A password can be written, and never read.
 
-Reading needs the scope `read`, a trial `submit`, adding and changing `admin`.
+Reading needs the scope `read`, a check `submit`, adding and changing `admin`.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class NewAssetShape(shapes.ApiShape):
     retired = serializers.BooleanField(required=False)
 
 
-class TrialAskShape(shapes.ApiShape):
+class AssetCheckRequestShape(shapes.ApiShape):
     """Which version of a dataset."""
 
     version = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
 
 
-class TrialShape(shapes.ApiShape):
-    """How a trial stands; `said` are the words of the tools."""
+class AssetCheckShape(shapes.ApiShape):
+    """The state of a check; `said` is the output of the tools."""
 
     id = serializers.CharField(source="public_id")
     state = serializers.ChoiceField(AssetCheck.State.values)
@@ -224,40 +224,40 @@ class OneAsset(AssetView):
         changes.add_version(dataset, form.cleaned_data["uri"], by=self.person)
 
 
-class Trial(AssetView):
+class AssetCheckView(AssetView):
     """Whether it can be had."""
 
     scopes: ClassVar[dict[str, str]] = {"POST": "submit"}
 
     @extend_schema(
-        operation_id="asset_trial", parameters=[_KIND], responses={200: TrialShape, **REFUSED, **ABSENT}
+        operation_id="asset_trial", parameters=[_KIND], responses={200: AssetCheckShape, **REFUSED, **ABSENT}
     )
     def get(self, request: Request, kind: str, key: str) -> Response:
-        """The caller's last trial of it."""
+        """Return the last check of it that the caller requested."""
         asset = self.asset(kind, key)
         rows = AssetCheck.objects.filter(kind=asset.KIND, key=asset.key, asker=self.person)
         last = rows.order_by("-id").first()
         if last is None:
             raise Http404
-        return Response(render_trial(last))
+        return Response(render_check(last))
 
     @extend_schema(
         operation_id="asset_try",
         parameters=[_KIND],
-        request=TrialAskShape,
-        responses={202: TrialShape, 409: shapes.ProblemDetails, **REFUSED, **ABSENT},
+        request=AssetCheckRequestShape,
+        responses={202: AssetCheckShape, 409: shapes.ProblemDetails, **REFUSED, **ABSENT},
     )
     def post(self, request: Request, kind: str, key: str) -> Response:
-        """Have it tried as the caller: pulled, cloned or looked at where the caller's jobs run."""
+        """Request a check as the caller: pulled, cloned or looked at where the caller's jobs run."""
         asset = self.asset(kind, key)
-        version = TrialAskShape.parse(request.data or {}).get("version")
+        version = AssetCheckRequestShape.parse(request.data or {}).get("version")
         try:
-            trial = check_requests.request_check(self.person, asset, version)
+            check = check_requests.request_check(self.person, asset, version)
         except check_requests.CheckRefused as shut:
             body = problems.details(409, asset_message(shut.code), code=shut.code)
             return Response(body, status=409, content_type=problems.CONTENT_TYPE)
-        trial.refresh_from_db()
-        return Response(render_trial(trial), status=202)
+        check.refresh_from_db()
+        return Response(render_check(check), status=202)
 
 
 def render_asset(asset: Asset) -> dict[str, Any]:
@@ -278,6 +278,6 @@ def render_asset(asset: Asset) -> dict[str, Any]:
     )
 
 
-def render_trial(row: AssetCheck) -> dict[str, Any]:
-    """A trial as the API tells it."""
-    return TrialShape.render(row, message=asset_message(row.code) if row.code else "")
+def render_check(row: AssetCheck) -> dict[str, Any]:
+    """Return a check as the API shows it."""
+    return AssetCheckShape.render(row, message=asset_message(row.code) if row.code else "")

@@ -131,7 +131,7 @@ class Files(FolderView):
         first = self.number("from", 0)
         sort = request.query_params.get("sort", "name")
         down = request.query_params.get("down", "").lower() in {"1", "true"}
-        with connect(self.asker, place.task) as client:
+        with connect(self.asker, place.replica) as client:
             found = client.look(place.path, sort, first, limit, down=down)
         about = {"roots": client.roots, "writable": client.live}
         if isinstance(found, OpenFile):

@@ -129,7 +129,7 @@ def render(found: preview.Preview) -> dict[str, Any]:
         quota=shapes.QuotaNamedShape.render(found.quota),
         amounts=found.amounts.to_json(),
         reason={"code": found.reason_code, "message": found.sentence},
-        nodes=[node for node, _amounts in found.trial.decision.placement] if found.starts else [],
+        nodes=[node for node, _amounts in found.outcome.decision.placement] if found.starts else [],
         price=shapes.PriceShape.render(found, roles=roles),
         levels=levels,
     )

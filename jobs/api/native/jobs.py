@@ -251,12 +251,14 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
     may = rights(view.person, job)
     mine = job.owner_id == view.person.pk
     if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
-        notes, tasks, more = None, None, None
+        notes, replicas, more = None, None, None
     else:
         file = JobFile.objects.get(job=job)
         notes = render_notes(Document(file.text, job.dialect), stored_notes(file))
-        tasks, more = first_replicas(view, job, enter=Verb.ENTER in may)
-    return shapes.WholeJobShape.render(job, after=after(view, job), notes=notes, tasks=tasks, tasks_next=more)
+        replicas, more = first_replicas(view, job, enter=Verb.ENTER in may)
+    return shapes.WholeJobShape.render(
+        job, after=after(view, job), notes=notes, tasks=replicas, tasks_next=more
+    )
 
 
 def after(view: NativeView, job: Job) -> list[dict[str, Any]]:

@@ -271,7 +271,7 @@ def _packages(spec: JobSpec, config: LocalConfig) -> PackageSpec | None:
 
 def _datas(submission: Submission, layer: MountPlanner) -> tuple[DataSpec, ...]:
     """Return the data to fetch; a dry run only lists it."""
-    if not submission.trial:
+    if not submission.is_check:
         return tuple(layer.datas)
     return tuple(replace(data, look=True, back=False) for data in layer.datas)
 

@@ -188,11 +188,11 @@ class LocalBackend:
         except OSError as error:
             raise Unreachable(str(error)) from error
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """From the file in which the job's own output lies; there is only the first run."""
-        if task.run != 1:
+        if replica.run != 1:
             return LogSlice(b"", cursor, LogState.GONE)
-        return observe.read_log(self._layout.attempt(handle), task.role, task.index, cursor, limit)
+        return observe.read_log(self._layout.attempt(handle), replica.role, replica.index, cursor, limit)
 
     def inventory(self) -> Inventory:
         """This machine, less what live attempts hold."""
@@ -218,22 +218,24 @@ class LocalBackend:
         allocations.remove_containers(attempt)
         allocations.remove_attempt(attempt)
 
-    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
         """Start a helper, which enters the replica."""
-        return await session.begin(self._find_attempt(handle, task), self._config.python, task, wanted)
+        return await session.begin(self._find_attempt(handle, replica), self._config.python, replica, wanted)
 
-    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """On a network that all share a port is the replica's if one of its processes listens there."""
-        attempt = self._find_attempt(handle, task)
-        return await asyncio.to_thread(port_ownership.address, attempt, task, host, port)
+        attempt = self._find_attempt(handle, replica)
+        return await asyncio.to_thread(port_ownership.address, attempt, replica, host, port)
 
-    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
         """The numbers of the sockets, as long as processes of the replica hold them."""
-        attempt = self._find_attempt(handle, task)
-        return await asyncio.to_thread(port_ownership.listener, attempt, task, host, port)
+        attempt = self._find_attempt(handle, replica)
+        return await asyncio.to_thread(port_ownership.listener, attempt, replica, host, port)
 
-    def _find_attempt(self, handle: Handle, task: ReplicaRef) -> Path:
-        if task.run != 1:  # there is only the first
+    def _find_attempt(self, handle: Handle, replica: ReplicaRef) -> Path:
+        if replica.run != 1:  # there is only the first
             raise NoEntry(Barrier.NOT_RUNNING)
         return self._layout.attempt(handle)
 

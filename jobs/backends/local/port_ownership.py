@@ -18,9 +18,9 @@ from jobs.node.sandbox import running_replica
 from jobs.node.sandbox.running_replica import ReplicaUnavailable, RunningReplica
 
 
-def address(attempt: Path, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+def address(attempt: Path, ref: ReplicaRef, host: str, port: int) -> tuple[str, int]:
     """Return where to connect to for `host`:`port` as the replica would.  Raises NoEntry."""
-    replica = _replica(attempt, task)
+    replica = _replica(attempt, ref)
     if not _itself(replica, host):
         raise NoEntry(Barrier.NOT_ITS_OWN, host)
     found = listening_sockets.address_of(port, listening_sockets.sockets_of(replica.pids()))
@@ -29,16 +29,16 @@ def address(attempt: Path, task: ReplicaRef, host: str, port: int) -> tuple[str,
     return found, port
 
 
-def _replica(attempt: Path, task: ReplicaRef) -> RunningReplica:
+def _replica(attempt: Path, ref: ReplicaRef) -> RunningReplica:
     try:
-        return running_replica.find_running(attempt, task.role, task.index)
+        return running_replica.find_running(attempt, ref.role, ref.index)
     except ReplicaUnavailable as error:
         raise NoEntry(Barrier(error.barrier), error.detail) from error
     except OSError as error:
         raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
 
 
-def listener(attempt: Path, task: ReplicaRef, host: str, port: int) -> str:
+def listener(attempt: Path, ref: ReplicaRef, host: str, port: int) -> str:
     """Return what tells the sockets apart that a connection to `host`:`port` would reach.
 
     All of them have to be the replica's.  Raises NoEntry.
@@ -47,8 +47,8 @@ def listener(attempt: Path, task: ReplicaRef, host: str, port: int) -> str:
         each.inode
         for each in listening_sockets.accepting_sockets(listening_sockets.list_listeners_on(port), host, port)
     )
-    key = (str(attempt), task, found)
-    if not found or not (key in _known or _holds(attempt, task, found)):
+    key = (str(attempt), ref, found)
+    if not found or not (key in _known or _holds(attempt, ref, found)):
         raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
@@ -61,9 +61,9 @@ _known: Final[dict[tuple[str, ReplicaRef, frozenset[int]], None]] = {}
 """Sockets that were the replicas' own: a socket's number is never given to another."""
 
 
-def _holds(attempt: Path, task: ReplicaRef, sockets: AbstractSet[int]) -> bool:
+def _holds(attempt: Path, ref: ReplicaRef, sockets: AbstractSet[int]) -> bool:
     """Tell whether processes of the replica hold all of these sockets."""
-    replica = _replica(attempt, task)
+    replica = _replica(attempt, ref)
     return any(sockets <= listening_sockets.sockets_of(replica.pids()) for _try in range(_TRIES))
 
 
@@ -73,7 +73,7 @@ _TRIES: Final = 2
 
 def _itself(replica: RunningReplica, host: str) -> bool:
     """Tell whether `host` is what the replica calls itself."""
-    house = replica.errand.plan.house
+    house = replica.launch.plan.house
     if host.lower() in {"localhost", house.host_ip, house.node.lower()}:
         return True
     try:

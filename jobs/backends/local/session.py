@@ -28,7 +28,7 @@ _MOST_FILES: Final = 3
 _LINE: Final = 64 * 1024
 
 
-async def begin(attempt: Path, python: str, task: ReplicaRef, wanted: SessionRequest) -> LocalSession:
+async def begin(attempt: Path, python: str, replica: ReplicaRef, wanted: SessionRequest) -> LocalSession:
     """Run something beside a replica.  Raises NoEntry."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     ours.setblocking(False)
@@ -37,7 +37,7 @@ async def begin(attempt: Path, python: str, task: ReplicaRef, wanted: SessionReq
     channel = Channel(ours)
     try:
         async with asyncio.timeout(BEGIN_S):
-            await channel.say(_request(task, wanted))
+            await channel.say(_request(replica, wanted))
             heard, files = await channel.hear()
         if heard is None or "running" not in heard:
             _drop(files)
@@ -60,11 +60,11 @@ async def _dismiss(channel: Channel, helper: Helper) -> None:
             await helper.wait()
 
 
-def _request(task: ReplicaRef, wanted: SessionRequest) -> dict[str, Any]:
+def _request(replica: ReplicaRef, wanted: SessionRequest) -> dict[str, Any]:
     terminal = wanted.terminal
     return {
-        "role": task.role,
-        "index": task.index,
+        "role": replica.role,
+        "index": replica.index,
         "kind": wanted.kind,
         "line": wanted.line,
         "argv": list(wanted.argv),
@@ -199,7 +199,7 @@ class LocalSession:
     async def wait(self) -> Ended:
         return await asyncio.shield(self._ended)
 
-    async def left(self) -> None:
+    async def wait_for_processes(self) -> None:
         await asyncio.shield(self._left)
 
     async def close(self) -> None:

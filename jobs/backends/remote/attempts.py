@@ -29,7 +29,7 @@ the node relay copies between them (`jobs.node.relay`).
         ports                    the number of each port of its replicas, in order
         taken                    which of them were taken before the job began
         peers                    the environment variables about all replicas
-        started/<name>           node, time, and the number of the task's process there
+        started/<name>           node, time, and the number of the replica's process there
         ends/<name>              exit code, time, and why
         ending                   why and since when the rest is told to end
         end                      exists = every replica has ended

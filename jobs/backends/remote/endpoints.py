@@ -88,20 +88,20 @@ class EndpointProbe:
         ports = self._ports.get((handle, one.role, one.index))
         if ports is None:
             return one
-        task = ReplicaRef(one.role, one.index, run)
-        return replace(one, endpoints=tuple(self._endpoint(handle, task, one, port) for port in ports))
+        replica = ReplicaRef(one.role, one.index, run)
+        return replace(one, endpoints=tuple(self._endpoint(handle, replica, one, port) for port in ports))
 
     def _endpoint(
-        self, handle: Handle, task: ReplicaRef, one: ReplicaSeen, port: _ServedPort
+        self, handle: Handle, replica: ReplicaRef, one: ReplicaSeen, port: _ServedPort
     ) -> EndpointSeen:
         seen, begin = port.seen, port.begin
         if begin is not None:
             seen = replace(seen, path=begin.path, token=begin.token)
-        why, params = self._why(handle, task, one, port)
+        why, params = self._why(handle, replica, one, port)
         return replace(seen, ready=why is None, why=why, params=params)
 
     def _why(
-        self, handle: Handle, task: ReplicaRef, one: ReplicaSeen, port: _ServedPort
+        self, handle: Handle, replica: ReplicaRef, one: ReplicaSeen, port: _ServedPort
     ) -> tuple[Unready | None, Params]:
         seen = port.seen
         if seen.why is Unready.TAKEN:
@@ -110,14 +110,14 @@ class EndpointProbe:
             _owners.pop((handle, seen.port), None)
             patient = time.time() - (one.started_at or 0) < PATIENCE_S
             return (Unready.STARTING, {}) if patient else (Unready.SILENT, {"port": seen.port})
-        if seen.source is PortSource.ANNOUNCED and not (owns := self._owns(handle, task, seen.port)):
+        if seen.source is PortSource.ANNOUNCED and not (owns := self._owns(handle, replica, seen.port)):
             return (Unready.STARTING, {}) if owns is None else (Unready.TAKEN, {"port": seen.port})
         if port.begin is None or not port.begin.probe or self._requests_left <= 0:
             return None, {}
         self._requests_left -= 1
         return probe_http(*port.address, port.begin.probe)
 
-    def _owns(self, handle: Handle, task: ReplicaRef, port: int) -> bool | None:
+    def _owns(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
         """Return whether the port is the replica's; None while that is not known."""
         known = _owners.get((handle, port))
         if known is not None and time.monotonic() < known[1]:
@@ -125,7 +125,7 @@ class EndpointProbe:
         if self._checks_left <= 0:
             return None
         self._checks_left -= 1
-        owns = self._check(handle, task, port)
+        owns = self._check(handle, replica, port)
         if owns is None:  # nor is another check answered now
             self._checks_left = 0
             return None

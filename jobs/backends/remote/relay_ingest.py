@@ -267,7 +267,7 @@ def _store(folder: Path, run: Path, record: AttemptRecord, pieces: Sequence[Rela
                 if size + len(piece.data) > MAX_LOG:
                     full.append(piece.name)
             elif kind == "first" or not _is_newer(path, piece):
-                _put(run, path, piece, replace=kind == "latest")
+                _replace_file(run, path, piece, replace=kind == "latest")
     return {"sizes": sizes, "full": full}
 
 
@@ -342,7 +342,7 @@ def _is_newer(path: Path, piece: RelayPiece) -> bool:
         return False
 
 
-def _put(run: Path, path: Path, piece: RelayPiece, *, replace: bool) -> None:
+def _replace_file(run: Path, path: Path, piece: RelayPiece, *, replace: bool) -> None:
     """Write a file atomically: if there is none, or in place of the one that is there."""
     new = attempts.write_temporary(run, piece.data)
     try:

@@ -87,7 +87,7 @@ class RemoteSession:
     async def wait(self) -> Ended:
         return await asyncio.shield(self._ended)
 
-    async def left(self) -> None:
+    async def wait_for_processes(self) -> None:
         await self._transport.wait_closed()
 
     async def close(self) -> None:

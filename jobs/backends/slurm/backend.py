@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from jobs.backends import base, trial_job
+from jobs.backends import base, probe_job
 from jobs.backends.accounts import AccountLimits, AccountTree
 from jobs.backends.base import (
     CheckReport,
@@ -230,13 +230,13 @@ class SlurmBackend:
         elif time.time() > float(earlier[2]) + OVERDUE_S:
             self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
         try:
             folder = self._folder(SlurmJob.of(handle).key)
         except InvalidKey:
             return LogSlice(b"", cursor, LogState.GONE)
-        return status_files.read_log(self._config.root, folder, task, cursor, limit)
+        return status_files.read_log(self._config.root, folder, replica, cursor, limit)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -275,7 +275,7 @@ class SlurmBackend:
                 prerequisites.find_refused(self._config, SudoHelper(self._config, user), user)
             ):
                 raise Unreachable("\n".join(lacking))
-        return trial_job.run(self, person)
+        return probe_job.run(self, person)
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
@@ -296,24 +296,26 @@ class SlurmBackend:
         """See `base.Rendering`."""
         return preview.render_preview(submission, self._config)
 
-    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
         """See `sessions.Enterable`."""
-        return await self._sessions(handle, task).exec(wanted)
+        return await self._sessions(handle, replica).exec(wanted)
 
-    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """See `sessions.Enterable`."""
-        return await self._sessions(handle, task).reach(host, port)
+        return await self._sessions(handle, replica).find_address(host, port)
 
-    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
         """See `sessions.Enterable`.  The node's answer is cached for a moment."""
-        return await self._sessions(handle, task).listener(host, port)
+        return await self._sessions(handle, replica).listener(host, port)
 
-    def _listens(self, handle: Handle, task: ReplicaRef, port: int) -> bool | None:
-        return self._sessions(handle, task).listens(port)
+    def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
+        return self._sessions(handle, replica).listens(port)
 
-    def _sessions(self, handle: Handle, task: ReplicaRef) -> ReplicaSessions:
+    def _sessions(self, handle: Handle, replica: ReplicaRef) -> ReplicaSessions:
         try:
-            return ReplicaSessions(self._config, SlurmJob.of(handle), task, self._addresses)
+            return ReplicaSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
         except InvalidKey as error:
             raise NoEntry(Barrier.GONE) from error
 
@@ -466,8 +468,8 @@ class SlurmBackend:
                 )
             else:
                 recovery.note_saved(folder, mine)
-                rewound = recovery.observe_rewound(folder, record, mine, todo)
-                seen = rewound or states.from_listed(folder, record, mine)
+                observed = recovery.observe_lost_state(folder, record, mine, todo)
+                seen = observed or states.from_listed(folder, record, mine)
             return Gone.GONE if seen is None else unix_users.check_plausible(seen, record.user)
         except (OSError, ValueError, LookupError):
             if not record.user:

@@ -46,18 +46,18 @@ class ReplicaSessions:
     """Sessions beside one replica of one run."""
 
     def __init__(
-        self, config: SlurmConfig, job: SlurmJob, task: ReplicaRef, addresses: NodeAddresses
+        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: NodeAddresses
     ) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         self._config, self._addresses = config, addresses
         self._folder = attempts.attempt_folder(config.root, job.key)
         self._number = recovery.current_number(self._folder, job)
-        self._key, self._run = job.key, task.run
+        self._key, self._run = job.key, replica.run
         record = read_record(self._folder)
         if record is None:
             raise NoEntry(Barrier.GONE)
         self._record = record
-        self._name, self._component = _find_replica(record, task)
+        self._name, self._component = _find_replica(record, replica)
 
     async def exec(self, wanted: SessionRequest) -> RemoteSession:
         """Run a session beside the replica.  Raises NoEntry."""
@@ -69,7 +69,7 @@ class ReplicaSessions:
         node, pid = started
         return await RemoteSession.begin(self._transport(node), self._request(pid, wanted))
 
-    async def reach(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
+    async def find_address(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
         """See `sessions.Enterable`."""
         started = status_files.find_process(self._folder, self._run, self._name)
         if started is None:
@@ -88,7 +88,7 @@ class ReplicaSessions:
         if (known := _addresses.get(key)) is not None and time.monotonic() < known[1]:
             return known[0]
         try:
-            found, _port = await self.reach(host, port, self._config.timeout_s)
+            found, _port = await self.find_address(host, port, self._config.timeout_s)
         except NoEntry as error:
             if error.barrier in {Barrier.NOT_ITS_OWN, Barrier.NOT_RUNNING, Barrier.GONE}:
                 raise
@@ -101,7 +101,7 @@ class ReplicaSessions:
     def listens(self, port: int) -> bool | None:
         """Return whether the replica listens there for this machine; None without an answer of its node."""
         try:
-            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
+            return bool(asyncio.run(self.find_address("localhost", port, self._config.timeout_s)))
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
 
@@ -188,11 +188,11 @@ def classify(complaint: str) -> Barrier:
     return Barrier.NOT_RUNNING if any(phrase in low for phrase in NO_JOB) else Barrier.FAILED
 
 
-def _find_replica(record: AttemptRecord, task: ReplicaRef) -> tuple[str, int]:
+def _find_replica(record: AttemptRecord, replica: ReplicaRef) -> tuple[str, int]:
     """Return the replica's name in files, and the number of its component.  Raises NoEntry."""
-    if (name := record.replica_name(task.role, task.index)) is None:
+    if (name := record.replica_name(replica.role, replica.index)) is None:
         raise NoEntry(Barrier.NOT_RUNNING)
-    return name, [role.name for role in record.roles].index(task.role)
+    return name, [role.name for role in record.roles].index(replica.role)
 
 
 def _terminal(terminal: Terminal) -> dict[str, Any]:

@@ -132,11 +132,11 @@ DATA_SOURCES: Final = Records(
         DATA_PATH,
         DATA_OPTIONS,
         DATA_ACCESS,
-        role_keys.kept_text("DataSourceVersion", "Version of the dataset."),
-        role_keys.kept_flag("EnableCache", "Keep what was read near the nodes."),
-        role_keys.kept_text("AccessPointId", "Access point of the file system."),
-        role_keys.kept_text("RoleArn", "RAM role that mounts."),
-        role_keys.kept_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
+        role_keys.stored_text("DataSourceVersion", "Version of the dataset."),
+        role_keys.stored_flag("EnableCache", "Keep what was read near the nodes."),
+        role_keys.stored_text("AccessPointId", "Access point of the file system."),
+        role_keys.stored_text("RoleArn", "RAM role that mounts."),
+        role_keys.stored_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
     ),
     identity="DataSourceId",
     most=1000,
@@ -172,7 +172,7 @@ CODE_SOURCE: Final = Group(
     path="*",
     keys=(
         *CODE_FIELDS,
-        role_keys.kept_flag("IsSharedMountPath", "All nodes share one copy."),
+        role_keys.stored_flag("IsSharedMountPath", "All nodes share one copy."),
     ),
     help="Code to fetch before the command.",
 )
@@ -229,7 +229,7 @@ CUSTOM_ENVS: Final = Records(
     source=SDK_NEW,
     path="env",
     partial=True,
-    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, role_keys.kept_text("Visible", "Who may see it.")),
+    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, role_keys.stored_text("Visible", "Who may see it.")),
     identity="Key",
     most=1000,
     help="Environment variables of the job, in the newer form.",
@@ -292,17 +292,17 @@ CREDENTIAL_ROLES: Final = Records(
     keys=(
         ROLE_ARN,
         CREDENTIAL_ROLE_TYPE,
-        role_keys.kept_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
-        role_keys.kept_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
+        role_keys.stored_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
+        role_keys.stored_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
         Group(
             key="AssumeUserInfo",
             source=SDK_17,
             help="Who assumes the role.",
             keys=(
-                role_keys.kept_text("Id", "User id.", SDK_17),
-                role_keys.kept_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
-                role_keys.kept_text("AccessKeyId", "Access key.", SDK_17),
-                role_keys.kept_text("SecurityToken", "Security token.", SDK_17),
+                role_keys.stored_text("Id", "User id.", SDK_17),
+                role_keys.stored_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
+                role_keys.stored_text("AccessKeyId", "Access key.", SDK_17),
+                role_keys.stored_text("SecurityToken", "Security token.", SDK_17),
             ),
         ),
     ),
@@ -372,7 +372,9 @@ JOB: Final = (
     RESOURCE_ID,
     PRIORITY,
     SETTINGS,
-    role_keys.kept_text("Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE),
+    role_keys.stored_text(
+        "Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE
+    ),
     SUCCESS_POLICY,
     ACCESSIBILITY,
     CREDENTIAL_CONFIG,
@@ -382,11 +384,11 @@ JOB: Final = (
         help="Not supported, says the DLC page; kept.",
         keys=(
             *(
-                role_keys.kept_text(key, "Not supported.", PAGE)
+                role_keys.stored_text(key, "Not supported.", PAGE)
                 for key in ("AIMasterDockerImage", "AIMasterType", "ElasticStrategy")
             ),
             *(
-                role_keys.kept_flag(key, "Not supported.", PAGE)
+                role_keys.stored_flag(key, "Not supported.", PAGE)
                 for key in (
                     "EnableAIMaster",
                     "EnableEDP",
@@ -397,7 +399,7 @@ JOB: Final = (
                 )
             ),
             *(
-                role_keys.kept_count(key, "Not supported.", PAGE)
+                role_keys.stored_count(key, "Not supported.", PAGE)
                 for key in (
                     "MinParallelism",
                     "MaxParallelism",
@@ -409,10 +411,10 @@ JOB: Final = (
             ),
         ),
     ),
-    role_keys.kept_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
-    role_keys.kept_text("SchedulingStrategy", "How the job is scheduled."),
-    role_keys.kept_text("TemplateId", "The template that the job was made from."),
-    role_keys.kept_count("TemplateVersion", "Its version."),
+    role_keys.stored_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
+    role_keys.stored_text("SchedulingStrategy", "How the job is scheduled."),
+    role_keys.stored_text("TemplateId", "The template that the job was made from."),
+    role_keys.stored_count("TemplateVersion", "Its version."),
     JOB_CONSOLE,
 )
 """The keys of the whole request, in the order in which they are written."""

@@ -35,17 +35,17 @@ from jobs.spec import Resources
 MOST: Final = 1000
 
 
-def kept_text(key: str, help_text: str, source: str = SDK_NEW) -> Text:
+def stored_text(key: str, help_text: str, source: str = SDK_NEW) -> Text:
     """A string that only DLC understands."""
     return Text(key=key, source=source, help=help_text, blank=True)
 
 
-def kept_flag(key: str, help_text: str, source: str = SDK_NEW) -> Flag:
+def stored_flag(key: str, help_text: str, source: str = SDK_NEW) -> Flag:
     """True or false, for DLC only."""
     return Flag(key=key, source=source, help=help_text)
 
 
-def kept_count(key: str, help_text: str, source: str = SDK_NEW) -> Integer:
+def stored_count(key: str, help_text: str, source: str = SDK_NEW) -> Integer:
     """A number that only DLC understands."""
     return Integer(key=key, source=source, help=help_text, most=Limit(2**31, CONSOLE))
 
@@ -64,13 +64,13 @@ SECURITY_CONTEXT_KEYS: Final = (
         "Linux capabilities to add and to drop.",
         (_texts("Add", "Capabilities to add.", SDK_NEW), _texts("Drop", "Capabilities to drop.", SDK_NEW)),
     ),
-    kept_flag("Privileged", "Run with all rights on the node."),
-    kept_count("RunAsUser", "User id."),
-    kept_count("RunAsGroup", "Group id."),
+    stored_flag("Privileged", "Run with all rights on the node."),
+    stored_count("RunAsUser", "User id."),
+    stored_count("RunAsGroup", "Group id."),
     _group(
         "SeccompProfile",
         "System calls that are allowed.",
-        (kept_text("Type", "Kind of profile."), kept_text("LocalhostProfile", "Path of a profile.")),
+        (stored_text("Type", "Kind of profile."), stored_text("LocalhostProfile", "Path of a profile.")),
     ),
 )
 
@@ -80,17 +80,17 @@ def _containers(key: str, help_text: str) -> Records:
         key=key,
         source=PAGE,
         keys=(
-            kept_text("Name", "Name of the container.", PAGE),
-            kept_text("Image", "Image of the container.", PAGE),
+            stored_text("Name", "Name of the container.", PAGE),
+            stored_text("Image", "Image of the container.", PAGE),
             _texts("Command", "Its command, in words.", PAGE),
             _texts("Args", "Arguments of the command.", PAGE),
-            kept_text("WorkingDir", "Where the command starts.", PAGE),
+            stored_text("WorkingDir", "Where the command starts.", PAGE),
             Records(
                 key="Env",
                 source=PAGE,
                 keys=(
-                    kept_text("Name", "Name of the variable.", PAGE),
-                    kept_text("Value", "Value of the variable.", PAGE),
+                    stored_text("Name", "Name of the variable.", PAGE),
+                    stored_text("Value", "Value of the variable.", PAGE),
                 ),
                 identity="Name",
                 most=MOST,
@@ -142,18 +142,18 @@ AUTO_SCALING_SPEC: Final = _group(
     "AutoScalingSpec",
     "Numbers of replicas between which DLC scales.",
     (
-        kept_count("MinReplicas", "At least."),
-        kept_count("MaxReplicas", "At most."),
-        kept_text("ScalingStrategy", "How it scales."),
+        stored_count("MinReplicas", "At least."),
+        stored_count("MaxReplicas", "At most."),
+        stored_text("ScalingStrategy", "How it scales."),
         _texts("PodsToDelete", "Pods to go first.", SDK_NEW),
         _group(
             "AutoscalingMetricSpec",
             "What decides.",
             (
-                kept_text("MetricName", "The metric."),
+                stored_text("MetricName", "The metric."),
                 Fraction(key="TargetValue", source=SDK_NEW, help="Its value to aim at."),
-                kept_text("Tolerance", "How far from the target the metric may be."),
-                kept_count("StabilizationWindowSeconds", "How long to wait, in seconds."),
+                stored_text("Tolerance", "How far from the target the metric may be."),
+                stored_count("StabilizationWindowSeconds", "How long to wait, in seconds."),
             ),
         ),
     ),
@@ -163,8 +163,8 @@ ELASTIC_SPOT_SPECS: Final = Records(
     key="ElasticSpotSpecs",
     source=SDK_NEW,
     keys=(
-        kept_text("InstanceType", "The instance type."),
-        kept_text("SpotStrategy", "How to bid."),
+        stored_text("InstanceType", "The instance type."),
+        stored_text("SpotStrategy", "How to bid."),
         Fraction(key="SpotDiscountLimit", source=SDK_NEW, help="Part of the market price."),
         Fraction(key="SpotPriceLimit", source=SDK_NEW, help="Price an hour."),
     ),
@@ -177,8 +177,8 @@ HYPER_NODE_SCHEDULING_CONFIG: Final = _group(
     "HyperNodeSchedulingConfig",
     "How nodes are taken from hyper nodes.",
     (
-        kept_count("MinAvailable", "At least so many nodes."),
-        kept_text("QualityPolicy", "Which to prefer."),
+        stored_count("MinAvailable", "At least so many nodes."),
+        stored_text("QualityPolicy", "Which to prefer."),
     ),
 )
 
@@ -186,9 +186,9 @@ LOCAL_MOUNT_SPECS: Final = Records(
     key="LocalMountSpecs",
     source=SDK_NEW,
     keys=(
-        kept_text("LocalPath", "Path on the node."),
-        kept_text("MountMode", "How it is mounted."),
-        kept_text("MountPath", "Path in the container."),
+        stored_text("LocalPath", "Path on the node."),
+        stored_text("MountMode", "How it is mounted."),
+        stored_text("MountPath", "Path in the container."),
     ),
     identity="MountPath",
     most=MOST,
@@ -199,9 +199,9 @@ STARTUP_DEPENDENCIES: Final = Records(
     key="StartupDependencies",
     source=SDK_NEW,
     keys=(
-        kept_text("Type", "The role to wait for."),
-        kept_text("OnPhase", "The phase of that role that is waited for."),
-        kept_text("MinReplicas", "How many replicas of that role."),
+        stored_text("Type", "The role to wait for."),
+        stored_text("OnPhase", "The phase of that role that is waited for."),
+        stored_text("MinReplicas", "How many replicas of that role."),
     ),
     identity="Type",
     most=MOST,
@@ -290,7 +290,7 @@ IMAGE_CONFIG: Final = Group(
         DOCKER_REGISTRY,
         USERNAME,
         PASSWORD,
-        kept_text("Auth", "User name and password in one.", PAGE),
+        stored_text("Auth", "User name and password in one.", PAGE),
     ),
     help="Login for a private image.",
 )
@@ -364,8 +364,8 @@ SYSTEM_DISK: Final = Group(
     source=SDK_NEW,
     path="*",
     keys=(
-        kept_text("Category", "Kind of disk."),
-        kept_text("PerformanceLevel", "Its performance level."),
+        stored_text("Category", "Kind of disk."),
+        stored_text("PerformanceLevel", "Its performance level."),
         DISK_SIZE,
     ),
     help="The system disk of each node.",
@@ -427,8 +427,8 @@ ANTI_AFFINITY_NODE_NAMES: Final = Text(
     help="Nodes to keep away from, with commas between.",
 )
 _HYPER_NODE = (
-    kept_text("HyperNodeName", "The hyper node."),
-    kept_text("NodeNames", "Nodes of it."),
+    stored_text("HyperNodeName", "The hyper node."),
+    stored_text("NodeNames", "Nodes of it."),
 )
 ASSIGN_NODE_SPEC: Final = Group(
     key="AssignNodeSpec",
@@ -521,12 +521,12 @@ ROLE: Final = (
     USER_COMMAND,
     EXTRA_POD_SPEC,
     AUTO_SCALING_SPEC,
-    kept_text("Driver", "Version of the GPU driver."),
+    stored_text("Driver", "Version of the GPU driver."),
     ELASTIC_SPOT_SPECS,
     HYPER_NODE_SCHEDULING_CONFIG,
     LOCAL_MOUNT_SPECS,
-    kept_text("OversoldType", "Idle resources for this role."),
-    kept_text("QuotaId", "A quota of this role's own."),
+    stored_text("OversoldType", "Idle resources for this role."),
+    stored_text("QuotaId", "A quota of this role's own."),
     RESTART_POLICY,
     STARTUP_DEPENDENCIES,
 )

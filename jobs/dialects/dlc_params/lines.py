@@ -17,7 +17,7 @@ from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.dlc_params.shapes import BLANKS
 from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.json_cleanup import Tidied, blank_line_numbers
+from jobs.dialects.json_cleanup import CleanedText, blank_line_numbers
 from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import short
 from jobs.dialects.source import Source, check_size
@@ -75,7 +75,7 @@ class Lines:
 
     @cached_property
     def _source(self) -> Source:
-        return Source(self.text, Tidied(self.text, self.text), {})
+        return Source(self.text, CleanedText(self.text, self.text), {})
 
 
 @read_once

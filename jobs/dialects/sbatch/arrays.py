@@ -88,8 +88,8 @@ def _indexes(value: str) -> tuple[set[int], int | None]:
             found.update(_range(indexes) if part else ())
         except _Wrong as wrong:
             if wrong.fix:
-                mended = f"{wrong.fix}{percent}{limit}"
-                wrong.fix = ",".join((*parts[:place], mended, *parts[place + 1 :]))
+                fixed = f"{wrong.fix}{percent}{limit}"
+                wrong.fix = ",".join((*parts[:place], fixed, *parts[place + 1 :]))
             raise
         if len(found) > MOST_JOBS:
             raise _Wrong("array_too_long", part)

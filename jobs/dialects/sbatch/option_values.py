@@ -80,8 +80,8 @@ def read_option(said: Mapping[str, str], name: str) -> Any:
     return READERS[name](said[name]) if name in said else None
 
 
-def kept_or(said: Mapping[str, str], name: str, wanted: object, written: str) -> dict[str, str]:
-    """The option as it was said while it still means `wanted`; else as `written`, unless that is ""."""
+def value_or_stored(said: Mapping[str, str], name: str, wanted: object, written: str) -> dict[str, str]:
+    """Return the option as it was while it still means `wanted`; else as `written`, unless that is ""."""
     if name in said and read_option(said, name) == wanted:
         return {name: said[name]}
     return {name: written} if written else {}
@@ -156,12 +156,12 @@ def _propose_length(value: str) -> str | None:
 
 
 def _unreadable(
-    component: int, name: str, value: str, example: str, findings: Findings, mended: str | None
+    component: int, name: str, value: str, example: str, findings: Findings, fixed: str | None
 ) -> None:
     where = pointer_of(component, name)
     if number := _DIGITS.search(value):
         digits = len(number[0].lstrip("-"))
         findings.problem("number_too_big", where, SBATCH, key=name, digits=digits)
         return
-    fix = Fix(where, mended) if mended else None
+    fix = Fix(where, fixed) if fixed else None
     findings.problem("option_value", where, SBATCH, fix, key=name, value=short(value), example=example)

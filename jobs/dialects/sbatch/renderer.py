@@ -28,7 +28,7 @@ from jobs.dialects.sbatch.header import (
     read,
 )
 from jobs.dialects.sbatch.launcher import Started
-from jobs.dialects.sbatch.option_values import DEFAULT_NAME, kept_or, read_option
+from jobs.dialects.sbatch.option_values import DEFAULT_NAME, read_option, value_or_stored
 from jobs.dialects.sbatch.options import OPTIONS, Takes
 from jobs.dialects.sbatch.parser import IMAGE_OPTION, MOUNTS_OPTION, SPELLING
 from jobs.dialects.sbatch.script import BASH, ScriptBody
@@ -287,24 +287,26 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     found: dict[str, str] = {}
     if spec.name != DEFAULT_NAME or "job-name" in said:
         found["job-name"] = spec.name
-    found |= kept_or(said, "comment", spec.description or None, spec.description)
-    found |= kept_or(said, "partition", spec.quota or None, spec.quota)
+    found |= value_or_stored(said, "comment", spec.description or None, spec.description)
+    found |= value_or_stored(said, "partition", spec.quota or None, spec.quota)
     limit = spec.time_limit_s
-    found |= kept_or(said, "time", limit or 0, times.length(limit) if limit else "")
+    found |= value_or_stored(said, "time", limit or 0, times.length(limit) if limit else "")
     end = spec.end_signal
-    found |= kept_or(said, "signal", end, values.signal_to_text(end, to_shell=plain) if end else "")
-    found |= kept_or(said, "begin", spec.not_before or None, times.epoch(spec.not_before) or "")
-    found |= kept_or(said, "dependency", spec.after or None, values.dependency_to_text(spec.after))
+    found |= value_or_stored(said, "signal", end, values.signal_to_text(end, to_shell=plain) if end else "")
+    found |= value_or_stored(said, "begin", spec.not_before or None, times.epoch(spec.not_before) or "")
+    found |= value_or_stored(said, "dependency", spec.after or None, values.dependency_to_text(spec.after))
     found |= {"hold": ""} if spec.hold else {}
     found |= {"no-requeue": ""} if spec.retry == NEVER_AGAIN else {}
     found |= {"requeue": ""} if "requeue" in said and spec.retry.fancy else {}
     never = spec.roles[0].nodes.never
-    found |= kept_or(said, "exclude", never or None, hosts.to_text(never))
+    found |= value_or_stored(said, "exclude", never or None, hosts.to_text(never))
     if plain:
         written = values.mounts_to_text(spec.mounts)
-        found |= kept_or(said, "container-mounts", spec.mounts or None, written)
+        found |= value_or_stored(said, "container-mounts", spec.mounts or None, written)
     written = export.written
-    return found | kept_or(said, "export", export, written if export.names or export.variables else "")
+    return found | value_or_stored(
+        said, "export", export, written if export.names or export.variables else ""
+    )
 
 
 def _of_role(role: RoleSpec, written: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
@@ -326,8 +328,8 @@ def _of_role(role: RoleSpec, written: Mapping[str, str] | None, *, plain: bool) 
     only = (
         nodes.only if len(nodes.only) <= role.replicas or read_option(said, "nodelist") == nodes.only else ()
     )
-    found = kept_or(said, "nodelist", nodes.only or None, hosts.to_text(only))
-    found |= kept_or(said, "constraint", nodes.labels or None, values.features_to_text(nodes.labels))
+    found = value_or_stored(said, "nodelist", nodes.only or None, hosts.to_text(only))
+    found |= value_or_stored(said, "constraint", nodes.labels or None, values.features_to_text(nodes.labels))
     of_size = {name: value for name, value in said.items() if name in sizes.OPTIONS}
     by_task = not plain
     found |= (

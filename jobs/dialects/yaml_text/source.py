@@ -16,7 +16,7 @@ from yaml import MarkedYAMLError
 
 from jobs.dialects.base import Note, Problem, Refused
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.json_cleanup import Tidied
+from jobs.dialects.json_cleanup import CleanedText
 from jobs.dialects.source import Source, check_size
 from jobs.dialects.syntax import Cause, name_of
 from jobs.dialects.yaml_text.rules import YamlRules
@@ -82,36 +82,36 @@ _OURS: Final = frozenset({"too_deep", "too_many_values", "yaml_documents", "expa
 class YamlSource(Source):
     """A YAML text that was read by `rules`; `number` is the place of its document in the stream."""
 
-    def __init__(self, text: str, tidied: Tidied, value: object, rules: YamlRules, number: int) -> None:
-        super().__init__(text, tidied, value)
+    def __init__(self, text: str, cleaned: CleanedText, value: object, rules: YamlRules, number: int) -> None:
+        super().__init__(text, cleaned, value)
         self.rules = rules
         self._pick_document = number
 
     @cached_property
     def tree(self) -> YamlNode:
         """Return the offsets of every value."""
-        return trees(self.tidied.strict, self.rules)[self._pick_document]
+        return trees(self.cleaned.strict, self.rules)[self._pick_document]
 
 
 def read(text: str, rules: YamlRules, pick: Pick | None = None) -> YamlSource:
     """Read `text`; raises Refused when it is not YAML, or when it is hostile."""
     check_size(text)
-    tidied = _blank_bom(text)
-    place = Source(text, tidied, None)
-    if cause := forbidden(tidied.strict):
+    cleaned = _blank_bom(text)
+    place = Source(text, cleaned, None)
+    if cause := forbidden(cleaned.strict):
         raise Refused((_problem(place, "", cause),))
-    reader = YamlReader(tidied.strict, rules)
+    reader = YamlReader(cleaned.strict, rules)
     try:
         reader.read()
     except yaml.MarkedYAMLError as error:
-        raise Refused((_problem(place, "", diagnose(tidied.strict, error)),)) from None
+        raise Refused((_problem(place, "", diagnose(cleaned.strict, error)),)) from None
     except StopReading as stop:
         found = [(stop.pointer, stop.cause)] if stop.cause else reader.faults
         raise Refused(tuple(_problem(place, *fault) for fault in found)) from None
     if reader.faults:
         raise Refused(tuple(_problem(place, *fault) for fault in reader.faults))
     number = _pick_document(reader, place, pick)
-    source = YamlSource(text, tidied, reader.documents[number], rules, number)
+    source = YamlSource(text, cleaned, reader.documents[number], rules, number)
     source.documents = sum(value is not None for value in reader.documents)
     return source
 
@@ -129,12 +129,12 @@ def _pick_document(reader: YamlReader, place: Source, pick: Pick | None) -> int:
     return said[pick([reader.documents[number] for number in said])]
 
 
-def _blank_bom(text: str) -> Tidied:
+def _blank_bom(text: str) -> CleanedText:
     """Return the text with a line break for a byte order mark."""
     if not text.startswith(_BOM):
-        return Tidied(text, text)
+        return CleanedText(text, text)
     strict = "\n" + text[1:]
-    return Tidied(strict, strict, (Note("tolerated_bom", params={"count": 1}),))
+    return CleanedText(strict, strict, (Note("tolerated_bom", params={"count": 1}),))
 
 
 def _problem(place: Source, pointer: str, cause: Cause) -> Problem:

@@ -2,7 +2,7 @@
 
 A module for each part of the form.  The fields and their help follow the PAI-DLC page in both its editions
 and the SCM manual; `source` names them.  `path` is a JSON pointer
-into a JobSpec, with `*` for the number of a task role; a field without one is read by the list that it
+into a JobSpec, with `*` for the number of a role; a field without one is read by the list that it
 belongs to.
 """
 

@@ -243,9 +243,9 @@ def _make_job(
         phase=_PHASES.get(state, Phase.CREATING),
         reason_code=reason.code,
         reason_params=dict(reason.params),
-        tasks_total=replicas,
-        tasks_running=replicas if state is State.RUNNING else 0,
-        tasks_failed=1 if state is State.FAILED else 0,
+        replicas_total=replicas,
+        replicas_running=replicas if state is State.RUNNING else 0,
+        replicas_failed=1 if state is State.FAILED else 0,
         gpus=sum(role.replicas * role.resources.gpus for role in file.spec.roles),
         gpu_type=file.spec.roles[0].resources.gpu_type,
         created_at=created,
@@ -283,7 +283,7 @@ def _store(batch: Sequence[DemoJob]) -> None:
         if made.job.state not in {State.QUEUED, State.SUBMITTING}
     ]
     Run.objects.bulk_create([Run(attempt=attempt, started_at=made.job.started_at) for made, attempt in begun])
-    Replica.objects.bulk_create([task for made, attempt in begun for task in _tasks(made, attempt)])
+    Replica.objects.bulk_create([replica for made, attempt in begun for replica in _replicas(made, attempt)])
     Event.objects.bulk_create([event for made in batch for event in _events(made.job)])
     Request.objects.bulk_create([_request(made) for made in batch if made.job.state == State.QUEUED])
 
@@ -309,7 +309,7 @@ def _attempt(job: Job) -> Attempt:
     )
 
 
-def _tasks(made: DemoJob, attempt: Attempt) -> Iterator[Replica]:
+def _replicas(made: DemoJob, attempt: Attempt) -> Iterator[Replica]:
     job, (role,) = made.job, made.file.spec.roles
     for index in range(role.replicas):
         state = _TASKS.get(State(job.state), ReplicaState.WAITING)

@@ -33,7 +33,7 @@ class ReplicaUnavailable(Exception):
 class RunningReplica:
     """`wrapper` is who looks after it, `first` a process that it consists of, `limits` how it is limited."""
 
-    errand: LaunchArguments
+    launch: LaunchArguments
     wrapper: Identity
     first: int
     limits: str
@@ -41,18 +41,18 @@ class RunningReplica:
     @property
     def alone(self) -> bool:
         """Tell whether it has a PID namespace of its own, and with it a file system."""
-        return self.errand.contained or self.errand.mode is not Isolation.NONE
+        return self.launch.contained or self.launch.mode is not Isolation.NONE
 
     def container(self) -> tuple[engine.Engine, str]:
         """The engine that has its container, and what that is called."""
-        errand = self.errand
-        return engine.Engine(errand.plan.house.engine), group_name(errand.plan, errand.place)
+        launch = self.launch
+        return engine.Engine(launch.plan.house.engine), group_name(launch.plan, launch.place)
 
     def pids(self) -> list[int]:
         """Every process in it, those of sessions too."""
         if self.alone:
             return process_trees.in_space_of(self.first)
-        return list(replica_cleanup.find_marked(environment.mark(self.errand.plan, self.errand.place)))
+        return list(replica_cleanup.find_marked(environment.mark(self.launch.plan, self.launch.place)))
 
 
 def find_running(path: Path, role: str, index: int) -> RunningReplica:
@@ -72,14 +72,14 @@ def find_running(path: Path, role: str, index: int) -> RunningReplica:
         return _replica(LaunchArguments(plan, place, path, folder, told, secrets, -1), started)
 
 
-def _replica(errand: LaunchArguments, started: Mapping[str, Any]) -> RunningReplica:
+def _replica(launch: LaunchArguments, started: Mapping[str, Any]) -> RunningReplica:
     wrapper = Identity.load({name: started[name] for name in ("pid", "start", "boot")})
     first: int | None
-    if errand.contained:
-        first = engine.Engine(errand.plan.house.engine).first_process(group_name(errand.plan, errand.place))
+    if launch.contained:
+        first = engine.Engine(launch.plan.house.engine).first_process(group_name(launch.plan, launch.place))
     else:
         children = (pid for pid, parent in processes.parents().items() if parent == wrapper.pid)
         first = min(children, default=None)
     if not first or not wrapper.alive():
         raise ReplicaUnavailable("not_running")
-    return RunningReplica(errand, wrapper, first, started["limits"])
+    return RunningReplica(launch, wrapper, first, started["limits"])

@@ -103,7 +103,7 @@ def _send(message: Mapping[str, Any]) -> None:
 class RunningReplica:
     """A running replica.
 
-    `held` is a pidfd of its task's process, `env` the environment of its command, `inner` a pidfd of the
+    `held` is a pidfd of its replica's process, `env` the environment of its command, `inner` a pidfd of the
     command's process, and `spaces` the namespaces of that process which are not the agent's own.
     """
 
@@ -114,7 +114,7 @@ class RunningReplica:
 
 
 def find_replica(pid: int) -> RunningReplica:
-    """Return the replica whose task's process on this node is `pid`.  Raises NoAccess."""
+    """Return the replica whose process on this node is `pid`.  Raises NoAccess."""
     held = processes.hold(pid)
     if held is None or _environment(pid).get("SLURM_JOB_ID") != os.environ["SLURM_JOB_ID"]:
         raise NoAccess("not_running")

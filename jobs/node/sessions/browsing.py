@@ -31,11 +31,11 @@ _OPENED: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _OUTPUTS: Final = frozenset({MountKind.OUTPUT, MountKind.STORE})
 
 
-def live(errand: LaunchArguments) -> BrowsableFolders:
+def live(launch: LaunchArguments) -> BrowsableFolders:
     """The working folder and every place that the job may write to, as the running replica sees them."""
-    work = errand.room().work
+    work = launch.room().work
     roots = [BrowsableRoot(WORK, mount_paths.WORK, base=work)]
-    for index, bound in _writable(errand.plan):
+    for index, bound in _writable(launch.plan):
         if bound.kind is MountKind.INNER:
             below = parts_of(bound.path.removeprefix(mount_paths.WORK))
             roots.append(BrowsableRoot(_name(index), bound.path, base=work, parts=below))
@@ -49,16 +49,16 @@ def find_ended(path: Path, role: str, index: int) -> tuple[BrowsableFolders, tup
 
     Raises Shut: `not_running` while it has not begun, `gone` when nothing is left.
     """
-    errand = _read_ended(path, role, index)
+    launch = _read_ended(path, role, index)
     try:
-        roots = [BrowsableRoot(WORK, mount_paths.WORK, os.open(errand.file("work"), _OPENED))]
+        roots = [BrowsableRoot(WORK, mount_paths.WORK, os.open(launch.file("work"), _OPENED))]
     except OSError as error:
         raise ReplicaUnavailable("gone") from error
-    for number, bound in _writable(errand.plan):
+    for number, bound in _writable(launch.plan):
         with contextlib.suppress(OSError):  # it never came into being
-            roots.append(BrowsableRoot(_name(number), bound.path, _open(errand, bound, number)))
-    owns = errand.contained or Isolation(errand.plan.house.isolation) is not Isolation.NONE
-    return BrowsableFolders(tuple(roots)), errand.owner if owns else None
+            roots.append(BrowsableRoot(_name(number), bound.path, _open(launch, bound, number)))
+    owns = launch.contained or Isolation(launch.plan.house.isolation) is not Isolation.NONE
+    return BrowsableFolders(tuple(roots)), launch.owner if owns else None
 
 
 def _read_ended(path: Path, role: str, index: int) -> LaunchArguments:
@@ -84,17 +84,17 @@ def _writable(plan: Plan) -> Iterator[tuple[int, MountSpec]]:
     return ((number, bound) for number, bound in enumerate(plan.bounds) if not bound.read_only)
 
 
-def _open(errand: LaunchArguments, bound: MountSpec, number: int) -> int:
+def _open(launch: LaunchArguments, bound: MountSpec, number: int) -> int:
     """OSError for what is not left, or was only lent to the job."""
     if bound.on_this_machine:
         if bound.kind not in _OUTPUTS:
             raise FileNotFoundError(bound.path)
-        return open_bound(replace(bound, kind=MountKind.FOLDER), errand.owner)
+        return open_bound(replace(bound, kind=MountKind.FOLDER), launch.owner)
     if bound.kind is MountKind.INNER:
-        work = os.open(errand.file("work"), _OPENED)  # which lies where the job's user never gets by its path
-        with rights_of(errand.owner):
+        work = os.open(launch.file("work"), _OPENED)  # which lies where the job's user never gets by its path
+        with rights_of(launch.owner):
             return _below(work, bound)
-    return os.open(bind_mounts.own_folder(errand, number), _OPENED)
+    return os.open(bind_mounts.own_folder(launch, number), _OPENED)
 
 
 def _below(fd: int, bound: MountSpec) -> int:

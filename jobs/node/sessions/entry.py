@@ -78,7 +78,7 @@ def _way(path: Path, request: Mapping[str, Any]) -> Entry:
     try:
         return find(path, role, index)
     except (ReplicaUnavailable, FileNotFoundError):
-        return left(path, role, index)
+        return open_ended(path, role, index)
 
 
 def _lead(channel: socket.socket, entry: Entry, request: Mapping[str, Any]) -> NoReturn:
@@ -174,10 +174,10 @@ class Entry:
 def find(path: Path, role: str, index: int) -> Entry:
     """The way into a replica.  Raises Shut, or OSError."""
     replica = running_replica.find_running(path, role, index)
-    errand = replica.errand
+    launch = replica.launch
     wrapper = replica.wrapper.hold()
     pid = replica.first
-    if replica.alone and not errand.contained:
+    if replica.alone and not launch.contained:
         pid = _approachable(replica.wrapper.pid, pid)
     target = processes.hold(pid)
     if wrapper is None or target is None:
@@ -186,19 +186,19 @@ def find(path: Path, role: str, index: int) -> Entry:
         doors = () if replica.limits == "watchdog" else tuple(cgroups.open_process_lists(replica.first))
     except OSError as error:
         raise ReplicaUnavailable("limits", str(error)) from error
-    room = errand.room()
-    env = errand.environment(room)
-    if errand.contained:
+    room = launch.room()
+    env = launch.environment(room)
+    if launch.contained:
         box, name = replica.container()
         env = pip.on_path({**box.variables(name), **env})
-    owner = (errand.plan.uid, errand.plan.gid) if replica.alone else None
+    owner = (launch.plan.uid, launch.plan.gid) if replica.alone else None
     flags = leader.foreign_namespaces(pid, _SPACES) if replica.alone else 0
-    list_ = None if replica.alone else errand.file("replicas") / layout.SESSIONS
-    state = Folder.open(errand.file("replicas"))
-    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(errand))
+    list_ = None if replica.alone else launch.file("replicas") / layout.SESSIONS
+    state = Folder.open(launch.file("replicas"))
+    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(launch))
 
 
-def left(path: Path, role: str, index: int) -> Entry:
+def open_ended(path: Path, role: str, index: int) -> Entry:
     """The way to what is left of an ended replica, which is in no namespace any more and under no limits.
 
     It is over when the helper is: nothing else that the replica had is there to end with.

@@ -37,7 +37,7 @@ def key():
 def size(path):
     return sum(os.lstat(os.path.join(at, name)).st_size for at, _, names in os.walk(path) for name in names)
 
-def tidy(keep):
+def clean(keep):
     found = sorted((os.lstat(os.path.join(cache, name)).st_mtime, name) for name in os.listdir(cache))
     sizes = {name: size(os.path.join(cache, name)) for _, name in found}
     for _, name in found:
@@ -53,7 +53,7 @@ def keep(path):
     try:
         shutil.copytree(base, draft, symlinks=True, dirs_exist_ok=True)
         os.rename(draft, path)
-        tidy(os.path.basename(path))
+        clean(os.path.basename(path))
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):

@@ -103,8 +103,8 @@ class Ending:
         """Why."""
         return Reason(self.code, self.params)
 
-    def due(self, now: float) -> list[Signals]:
-        """The signals whose time has come."""
+    def list_due_signals(self, now: float) -> list[Signals]:
+        """Return the signals whose time has come."""
         return [signal_called(name) for at, name in self.steps if at <= now]
 
     def next_after(self, now: float) -> float:

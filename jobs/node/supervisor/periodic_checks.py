@@ -50,13 +50,13 @@ class PeriodicChecks:
 
     def look(self, now: float) -> bool:
         """Do what is due; whether anything changed that is worth telling."""
-        if self._timers.due("logs", now):
+        if self._timers.is_due("logs", now):
             self._look_at_logs(now)
-        return self._timers.due("ports", now) and self._look_at_ports(now)
+        return self._timers.is_due("ports", now) and self._look_at_ports(now)
 
     def excess(self, now: float) -> Reason | None:
         """Return why the attempt is to end, if it takes too much."""
-        if not self._timers.due("excess", now):
+        if not self._timers.is_due("excess", now):
             return self._serving.too_many
         reason, again = self._excess.look(now)
         self._timers.at("excess", again)
@@ -97,7 +97,7 @@ class Timers:
         """Set the moment of that name; None forgets it."""
         self._moments[name] = math.inf if moment is None else moment
 
-    def due(self, name: str, now: float) -> bool:
+    def is_due(self, name: str, now: float) -> bool:
         """Tell whether the moment has come; one that was never set has."""
         return self._moments.get(name, 0.0) <= now
 

@@ -56,7 +56,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A task role.  `labels` are the ports it asked for; the slots may hold more than those."""
+    """A role.  `labels` are the ports it asked for; the slots may hold more than those."""
 
     name: str
     command: str

@@ -39,8 +39,8 @@ class Status:
         """Something is different now."""
         self._changed = True
 
-    def due(self) -> float | None:
-        """When the file is to be written, in seconds since the boot; None when it is up to date."""
+    def find_due_time(self) -> float | None:
+        """Return when the file is to be written, in seconds since the boot; None when it is up to date."""
         return self._not_before if self._changed else None
 
     def write(self, handles: Sequence[ReplicaHandle], ending: Ending | None) -> None:

@@ -158,7 +158,7 @@ class Supervisor:
 
     def _do_what_is_due(self) -> None:
         now = time.monotonic()
-        if self._timers.due("round", now):
+        if self._timers.is_due("round", now):
             self._timers.at("round", now + ROUND_S)
             self._pool.look_around()
         self._mind_the_limit(now)
@@ -168,10 +168,10 @@ class Supervisor:
         if self._ending is None and (reason := self._checks.excess(now)) is not None:
             grace = min(self._plan.grace_s, LONGEST_GRACE_S)
             self._end(plan_ending(State.FAILED, reason, now=now, grace_s=grace))
-        due = self._status.due()
+        due = self._status.find_due_time()
         if due is not None and due <= now:
             self._show()
-        self._timers.at("status", self._status.due())
+        self._timers.at("status", self._status.find_due_time())
 
     def _mind_the_limit(self, now: float) -> None:
         """The longest running time counts from the first command's start; a warning may come before."""

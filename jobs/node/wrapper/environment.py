@@ -129,7 +129,7 @@ def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]
     """Return the variables about the job, and about this replica's role, index and ports."""
     return {
         **_job(plan, room),
-        **_task(plan, place),
+        **_replica(plan, place),
         **_container(plan, place, room),
         **_distributed_training(plan, place),
         **_tensorflow(plan, place),
@@ -156,7 +156,7 @@ def _system(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, 
 def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
     roles = ",".join(role.name for role in plan.roles)
     role_count = str(len(plan.roles))
-    task_count = str(sum(role.replicas for role in plan.roles))
+    replica_count = str(sum(role.replicas for role in plan.roles))
     framework_name = f"{plan.user}~{plan.name}"
     return {
         "PAI_JOB_NAME": plan.name,
@@ -177,14 +177,14 @@ def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
         "PAI_JOB_TASK_ROLE_COUNT": role_count,
         "PAI_TASK_ROLE_LIST": roles,
         "PAI_JOB_TASK_ROLE_LIST": roles,
-        "PAI_TASKS_NUM": task_count,
-        "PAI_JOB_TASK_COUNT": task_count,
+        "PAI_TASKS_NUM": replica_count,
+        "PAI_JOB_TASK_COUNT": replica_count,
         "JOB_NAME": plan.job,
         "AIHC_JOB_NAME": plan.name,
     }
 
 
-def _task(plan: Plan, place: PlannedReplica) -> dict[str, str]:
+def _replica(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     role, index = place.role, str(place.index)
     count, cpus, gpus = str(role.replicas), _cpus(role), str(role.gpus)
     return {

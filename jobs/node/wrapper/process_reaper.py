@@ -146,7 +146,7 @@ class ProcessReaper:
             self._out_of_memory |= processes.use_more_than(self._tree.pids(), self._limit)
         if self._enough is not None and self._status is None:
             self._had_enough |= self._enough()
-        due = self._ending.due(time.monotonic()) if self._ending else []
+        due = self._ending.list_due_signals(time.monotonic()) if self._ending else []
         for number in due[self._sent :]:
             self._told = self._told or self._status is None
             if number in (signal.SIGTERM, signal.SIGKILL):

@@ -22,7 +22,7 @@ from quotas.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class CommandFix:
     """A role's command as it was written, and with the offered fixes applied."""
 
     role: str
@@ -37,7 +37,7 @@ class Findings:
     dialect: str = ""
     problems: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
-    mends: tuple[Mend, ...] = ()
+    fixes: tuple[CommandFix, ...] = ()
     spec: JobSpec | None = None
     array: Array | None = None
 
@@ -62,7 +62,7 @@ def examine(
     if found.parsed is None:
         return Findings(dialect, problems=problems_of(text, found.problems))
     try:
-        mended = submission.apply_fixes(document).parsed
+        fixed = submission.apply_fixes(document).parsed
     except Refused as refused:
         return Findings(dialect, problems=problems_of(text, refused.problems))
     lacking = (
@@ -72,8 +72,8 @@ def examine(
     there, noted = _check_target(user, document.with_parsed(replace(found.parsed, notes=found.notes)), place)
     wrong = problems_of(text, (*lacking, *there))
     notes = tuple(of_note(note) for note in noted)
-    spec = None if wrong else mended.spec
-    return Findings(dialect, wrong, notes, _mends(found.parsed, mended), spec, mended.array)
+    spec = None if wrong else fixed.spec
+    return Findings(dialect, wrong, notes, _list_fixes(found.parsed, fixed), spec, fixed.array)
 
 
 def _check_target(
@@ -112,10 +112,10 @@ def notes_of(document: Document, notes: Iterable[Note]) -> tuple[Finding, ...]:
     return tuple(of_note(note) for note in document.locate_notes(notes))
 
 
-def _mends(before: Parsed, after: Parsed) -> tuple[Mend, ...]:
+def _list_fixes(before: Parsed, after: Parsed) -> tuple[CommandFix, ...]:
     """Return the roles whose command the offered fixes change."""
     return tuple(
-        Mend(old.name, old.command, new.command)
+        CommandFix(old.name, old.command, new.command)
         for old, new in zip(before.spec.roles, after.spec.roles, strict=True)
         if old.command != new.command
     )

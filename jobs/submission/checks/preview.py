@@ -86,7 +86,7 @@ class Preview:
     amounts: Amounts
     estimate: Estimate
     levels: tuple[Level, ...]
-    trial: Trial
+    outcome: Trial
     refused: tuple[str, ...] = ()
     aimaster_micro: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -108,13 +108,15 @@ class Preview:
     def sentence(self) -> str:
         """Tell in one sentence whether it would start now and, if not, why."""
         return (
-            self.refused[0] if self.refused else pending_reasons.outlook(self.quota.cluster.name, self.trial)
+            self.refused[0]
+            if self.refused
+            else pending_reasons.outlook(self.quota.cluster.name, self.outcome)
         )
 
     @property
     def starts(self) -> bool:
         """Tell whether it would start, or be handed over, now."""
-        return not self.refused and self.trial.starts
+        return not self.refused and self.outcome.starts
 
     @property
     def by_engine(self) -> bool:
@@ -144,9 +146,9 @@ class Preview:
     @property
     def reason_code(self) -> str:
         """Return the code of why it would wait; `starts` or `refused` where it would not."""
-        if self.refused or self.trial.verdict is None:
+        if self.refused or self.outcome.verdict is None:
             return "refused" if self.refused else "starts"
-        return pending_reasons.current_reason(self.quota.cluster.name, self.trial.verdict).code
+        return pending_reasons.current_reason(self.quota.cluster.name, self.outcome.verdict).code
 
 
 def of_document(
@@ -219,7 +221,7 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs |
         amounts=total(part.each.times(part.count) for part in first.parts),
         estimate=first.estimate,
         levels=whatif.levels(now, replace(request, shape=ResourceShape(_together(priced, jobs.at_once)))),
-        trial=whatif.preview_request(
+        outcome=whatif.preview_request(
             now, request, held=terms.held, others=terms.others, not_before=terms.not_before
         ),
         refused=tuple(

@@ -76,11 +76,11 @@ def suggest(user: User, job: Job) -> list[SuggestedAction]:
 
 def suggest_for_preview(user: User, asked: Preview) -> list[SuggestedAction]:
     """Return the changes that would start a job that is not submitted yet; at most MOST."""
-    verdict = asked.trial.verdict
+    verdict = asked.outcome.verdict
     if verdict is None or verdict.why in UNHELPED or asked.by_engine:
         return []
     ahead = queue_snapshot.queue_of(asked.quota.cluster_id).holders_of_capacity()
-    return _search(user, asked.quota, asked.spec, asked.trial.room, ahead)
+    return _search(user, asked.quota, asked.spec, asked.outcome.room, ahead)
 
 
 def _search(
@@ -90,25 +90,27 @@ def _search(
     room: Sequence[tuple[str, Amounts]],
     ahead: Collection[str],
 ) -> list[SuggestedAction]:
-    here = _Trial(quota.cluster, room, ahead, user)
+    here = _ClusterForecast(quota.cluster, room, ahead, user)
     found = [*here.smaller(quota.pk, spec), *here.of_other_types(quota.pk, spec)]
     found += _elsewhere(user, quota, spec, here)
     return found[:MOST]
 
 
-def _elsewhere(user: User, here_now: Quota, spec: JobSpec, here: _Trial) -> Iterator[SuggestedAction]:
-    trials = {here_now.cluster_id: here}
+def _elsewhere(
+    user: User, here_now: Quota, spec: JobSpec, here: _ClusterForecast
+) -> Iterator[SuggestedAction]:
+    forecasts = {here_now.cluster_id: here}
     for quota in submission.quotas_open_to(user).exclude(pk=here_now.pk)[:MOST_QUOTAS]:
-        trial = trials.get(quota.cluster_id)
-        if trial is None:
+        forecast = forecasts.get(quota.cluster_id)
+        if forecast is None:
             queue = queue_snapshot.queue_of(quota.cluster_id)
             ahead = queue.holders_of_capacity()
-            trial = trials[quota.cluster_id] = _Trial(quota.cluster, queue.room, ahead, user)
-        if trial.starts(quota.pk, spec):
+            forecast = forecasts[quota.cluster_id] = _ClusterForecast(quota.cluster, queue.room, ahead, user)
+        if forecast.starts(quota.pk, spec):
             yield SuggestedAction("quota", submission.target_address(quota))
 
 
-class _Trial:
+class _ClusterForecast:
     """The free resources of a cluster, and its limits."""
 
     def __init__(

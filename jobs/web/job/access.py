@@ -114,7 +114,7 @@ class ServedEndpoint:
     """
 
     endpoint: Endpoint
-    task: Replica
+    replica: Replica
     link: str
     forward: str
     curl: str
@@ -130,13 +130,13 @@ def list_served(request: SignedIn, job: Job, host: SshHost | None) -> list[Serve
     """Return the job's endpoints; `host` is the SSH gateway of the replica that is shown, if any."""
     rows = []
     for endpoint in list_endpoints(job, found=True):
-        task = endpoint.task
-        mine = host is not None and host.login == entries.login_name(job, task)
+        replica = endpoint.replica
+        mine = host is not None and host.login == entries.login_name(job, replica)
         address = f"{_bracket(endpoint.host)}:{endpoint.port}" if job.cluster.shows_addresses else ""
         rows.append(
             ServedEndpoint(
                 endpoint,
-                task,
+                replica,
                 request.build_absolute_uri(reverse("endpoint_open", args=[endpoint.slug])),
                 host.forward(endpoint.port) if host is not None and mine else "",
                 f"curl http://{address or f'localhost:{endpoint.port}'}{endpoint.path or '/'}",
@@ -150,15 +150,19 @@ def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def list_other_commands(request: SignedIn, job: Job, task: Replica) -> list[Command]:
+def list_other_commands(request: SignedIn, job: Job, replica: Replica) -> list[Command]:
     """Return commands without SSH: by the API and, for admins, on the console's machine."""
-    stream = reverse("api_job_stream", args=[job.public_id]) + f"?log={quote(task.role)}/{task.index}"
+    stream = reverse("api_job_stream", args=[job.public_id]) + f"?log={quote(replica.role)}/{replica.index}"
     who = '-H "Authorization: Bearer $TOKEN"'
     found = [
         Command(_("Follow its output, with a token"), f"curl -N {who} '{request.build_absolute_uri(stream)}'")
     ]
     log = LogStream.objects.filter(
-        attempt__job=job, attempt__number=job.attempt_number, run=task.run, role=task.role, index=task.index
+        attempt__job=job,
+        attempt__number=job.attempt_number,
+        run=replica.run,
+        role=replica.role,
+        index=replica.index,
     ).first()
     if request.user.is_superuser and log is not None and log.live_path:
         path = shlex.quote(str(log_store.jobs_root() / log.live_path))
@@ -168,14 +172,14 @@ def list_other_commands(request: SignedIn, job: Job, task: Replica) -> list[Comm
 
 def connect_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Connect tab."""
-    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
-    task = pick_replica(tasks, request.GET)
+    replicas = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
+    replica = pick_replica(replicas, request.GET)
     keys = SshKey.objects.filter(user=request.user)
     job_key = keys.filter(job=job).first()
     host = None
-    if task is not None and settings.CONSOLE_SSH_PORT:
+    if replica is not None and settings.CONSOLE_SSH_PORT:
         own = keys.filter(job=None).exists()
-        host = _host(request, job, task, key_file=key_file_name(job) if job_key and not own else "")
+        host = _host(request, job, replica, key_file=key_file_name(job) if job_key and not own else "")
     return {
         "ssh": host,
         "ssh_trouble": sshhost.trouble(settings.CONSOLE_HOME),
@@ -183,34 +187,34 @@ def connect_context(request: SignedIn, job: Job) -> dict[str, Any]:
         "host_key": sshhost.fingerprint(settings.CONSOLE_HOME),
         "has_key": keys.filter(job=None).exists() or job_key is not None,
         "job_key": job_key,
-        "tasks": tasks,
-        "task": task,
+        "replicas": replicas,
+        "replica": replica,
         "entries": list_sessions(job, AccessSession.Kind.SSH),
         "served": list_served(request, job, host),
-        "elsewhere": list_other_commands(request, job, task) if task is not None else [],
+        "elsewhere": list_other_commands(request, job, replica) if replica is not None else [],
     }
 
 
 def list_sessions(job: Job, *kinds: AccessSession.Kind) -> Sequence[AccessSession]:
     """Return the job's open sessions of these kinds, the latest first."""
-    rows = entries.open_entries().filter(task__attempt__job=job, kind__in=kinds)
-    return list(rows.select_related("user", "task", "ssh_key")[:MOST_ENTRIES])
+    rows = entries.open_entries().filter(replica__attempt__job=job, kind__in=kinds)
+    return list(rows.select_related("user", "replica", "ssh_key")[:MOST_ENTRIES])
 
 
-def pick_replica(tasks: Sequence[Replica], query: QueryDict) -> Replica | None:
+def pick_replica(replicas: Sequence[Replica], query: QueryDict) -> Replica | None:
     """The replica that the address names, else the first that runs, else the first."""
-    named = [t for t in tasks if (t.role, str(t.index)) == (query.get("role"), query.get("index"))]
-    running = [task for task in tasks if task.state == ReplicaState.RUNNING]
-    return next(iter([*named, *running, *tasks]), None)
+    named = [t for t in replicas if (t.role, str(t.index)) == (query.get("role"), query.get("index"))]
+    running = [replica for replica in replicas if replica.state == ReplicaState.RUNNING]
+    return next(iter([*named, *running, *replicas]), None)
 
 
-def _host(request: SignedIn, job: Job, task: Replica, *, key_file: str) -> SshHost:
+def _host(request: SignedIn, job: Job, replica: Replica, *, key_file: str) -> SshHost:
     name = settings.CONSOLE_SSH_HOST or split_domain_port(request.get_host())[0].strip("[]")
-    endpoint = Endpoint.objects.filter(task=task).order_by("label").first()
+    endpoint = Endpoint.objects.filter(replica=replica).order_by("label").first()
     return SshHost(
         name=name,
         port=settings.CONSOLE_SSH_PORT,
-        login=entries.login_name(job, task),
+        login=entries.login_name(job, replica),
         key_file=key_file,
         forwarded=endpoint.port if endpoint else SOME_PORT,
     )
@@ -241,7 +245,7 @@ def job_key(request: SignedIn, public_id: str) -> HttpResponseBase:
 def end_entry(request: SignedIn, pk: int) -> HttpResponseBase:
     """End a session: one's own, or any in a job that one may enter."""
     entry = AccessSession.objects.filter(
-        pk=pk, task__attempt__job__in=Job.objects.visible_to(request.user)
+        pk=pk, replica__attempt__job__in=Job.objects.visible_to(request.user)
     ).first()
     if entry is None:
         raise Http404
@@ -250,7 +254,7 @@ def end_entry(request: SignedIn, pk: int) -> HttpResponseBase:
     entries.ask_end(AccessSession.objects.filter(pk=entry.pk), request.user)
     notes.success(request, _("It is being ended."))
     tab = "connect" if entry.kind == AccessSession.Kind.SSH else "terminal"
-    return redirect(f"{reverse('job', args=[entry.task.attempt.job.public_id])}?tab={tab}")
+    return redirect(f"{reverse('job', args=[entry.replica.attempt.job.public_id])}?tab={tab}")
 
 
 MESSAGES: Final = (
@@ -270,16 +274,16 @@ MESSAGES: Final = (
 
 def terminal_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Terminal tab: a given terminal, else one's own latest, else a new one."""
-    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
-    task = pick_replica(tasks, request.GET)
+    replicas = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
+    replica = pick_replica(replicas, request.GET)
     opened = list_sessions(job, AccessSession.Kind.TERMINAL)
     mine = [entry for entry in opened if entry.user_id == request.user.pk]
     named = [entry for entry in opened if entry.key == request.GET.get("open")]
     wants_new = "role" in request.GET
     return {
-        "tasks": tasks,
-        "task": task,
-        "task_runs": task is not None and task.state == ReplicaState.RUNNING and not job.is_ended,
+        "replicas": replicas,
+        "replica": replica,
+        "replica_runs": replica is not None and replica.state == ReplicaState.RUNNING and not job.is_ended,
         "terminals": opened,
         "shown": next(iter([*named, *([] if wants_new else mine)]), None),
         "ends": {why.value: str(why.label) for why in AccessSession.Why}
@@ -292,9 +296,9 @@ def terminal_context(request: SignedIn, job: Job) -> dict[str, Any]:
 def new_terminal(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Open a terminal; the answer has its key, and it begins with the first connection."""
     job = find_job(request.user, public_id, Verb.ENTER)
-    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
-    task = pick_replica(tasks, request.POST)
-    if task is None:
+    replicas = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
+    replica = pick_replica(replicas, request.POST)
+    if replica is None:
         return JsonResponse({"problem": entry_message("not_running")})
     way = EntryOrigin(
         AccessSession.Kind.TERMINAL,
@@ -302,7 +306,7 @@ def new_terminal(request: SignedIn, public_id: str) -> HttpResponseBase:
         session_key=sessions.reference(request),
     )
     try:
-        entry = entries.begin(request.user, task, way)
+        entry = entries.begin(request.user, replica, way)
     except EntryRefused as shut:
         return JsonResponse({"problem": entry_message(shut.code)})
     return JsonResponse({"key": entry.key})
@@ -345,14 +349,14 @@ def _find(request: SignedIn, slug: str) -> Endpoint:
     """Return the endpoint; raises Http404 if the person may not see it, PermissionDenied if not enter."""
     seen = Job.objects.visible_to(request.user)
     endpoint = (
-        Endpoint.objects.filter(slug=slug, task__attempt__job__in=seen)
-        .select_related("task__attempt__job__owner", "task__attempt__job__workspace")
+        Endpoint.objects.filter(slug=slug, replica__attempt__job__in=seen)
+        .select_related("replica__attempt__job__owner", "replica__attempt__job__workspace")
         .first()
     )
     if endpoint is None:
         audit.log_refusal(slug, action=Action.ENTER)  # whether or not there is such an endpoint
         raise Http404
-    job = endpoint.task.attempt.job
+    job = endpoint.replica.attempt.job
     if not can(request.user, Verb.ENTER, job):
         audit.log_refusal(slug, action=Action.ENTER, thing=job)
         raise PermissionDenied(refusal(Verb.ENTER, job))

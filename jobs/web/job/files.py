@@ -60,16 +60,22 @@ class FolderEntry:
 
 def files_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Files tab: a folder, a file, or why neither can be shown."""
-    tasks = list(entries.current_replicas(job).select_related("attempt").order_by("ordinal")[:MOST_REPLICAS])
+    replicas = list(
+        entries.current_replicas(job).select_related("attempt").order_by("ordinal")[:MOST_REPLICAS]
+    )
     query = _query(request)
-    context: dict[str, Any] = {"tasks": tasks, "task": None, "file_acts": file_audit.list_latest(job)}
+    context: dict[str, Any] = {
+        "replicas": replicas,
+        "replica": None,
+        "file_acts": file_audit.list_latest(job),
+    }
     try:
         place = find(job, query)
         context |= {
-            "task": place.task,
+            "replica": place.replica,
             "place": place,
-            "kept_until": kept_until(place.task.attempt),
-            "forgotten_at": place.task.attempt.forgotten_at,
+            "kept_until": kept_until(place.replica.attempt),
+            "forgotten_at": place.replica.attempt.forgotten_at,
         }
         return context | _look(request, place, query)
     except FolderRefused as shut:
@@ -78,12 +84,12 @@ def files_context(request: SignedIn, job: Job) -> dict[str, Any]:
 
 def _look(request: SignedIn, place: FolderLocation, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     sort, down, offset = _order(query)
-    with connect(_asker(request), place.task) as client:
+    with connect(_asker(request), place.replica) as client:
         found = client.look(place.path, sort, offset, PAGE, down=down)
         count = min(text.PIECE, found.size - offset) if isinstance(found, OpenFile) else 0
         data = client.read(found, offset, count) if isinstance(found, OpenFile) else b""
     roots = [
-        {**root, "query": FolderLocation(place.job, place.task, root["name"], ()).query}
+        {**root, "query": FolderLocation(place.job, place.replica, root["name"], ()).query}
         for root in client.roots
     ]
     label = next((root["label"] for root in roots if root["name"] == place.root), place.root)
@@ -110,7 +116,8 @@ def _crumbs(place: FolderLocation, label: str) -> list[dict[str, str]]:
     """Return the folders of the path, each with the query that shows it."""
     labels = [label, *map(names.legible, place.names)]
     paths = [
-        FolderLocation(place.job, place.task, place.root, place.names[:count]) for count in range(len(labels))
+        FolderLocation(place.job, place.replica, place.root, place.names[:count])
+        for count in range(len(labels))
     ]
     return [{"name": name, "query": path.query} for name, path in zip(labels, paths, strict=True)]
 

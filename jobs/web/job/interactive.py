@@ -57,9 +57,9 @@ def show_progress(request: SignedIn, public_id: str) -> HttpResponseBase:
     around = live(request)
     job = find_job(request.user, public_id, Verb.ENTER)
     label = request.GET.get("to", "")
-    task = sessions.current_replicas(job).order_by("ordinal").first()
+    replica = sessions.current_replicas(job).order_by("ordinal").first()
     endpoint = _endpoint(job, label)
-    destination = _find_destination(job, task, endpoint, label)
+    destination = _find_destination(job, replica, endpoint, label)
     if destination:
         return _redirect(request, destination)
     spec = JobFile.objects.get(job=job).spec
@@ -72,12 +72,12 @@ def show_progress(request: SignedIn, public_id: str) -> HttpResponseBase:
             **pending_context(request.user, job, controllable=can(request.user, Verb.CONTROL, job)),
             "job": job,
             "label": label,
-            "task": task,
+            "replica": replica,
             "endpoint": endpoint,
             "steps": _list_steps(
-                job, task, label, installs=bool(requirements.packages or requirements.directory)
+                job, replica, label, installs=bool(requirements.packages or requirements.directory)
             ),
-            "lines": _last_lines(job, task),
+            "lines": _last_lines(job, replica),
             "opening_url": request.get_full_path(),
             "live_name": bus.job_name(public_id),
             "limit_s": job_control.limit_s(job, spec.time_limit_s),
@@ -91,14 +91,14 @@ def _endpoint(job: Job, label: str) -> Endpoint | None:
     return next((each for each in rows if each.ready), rows[0] if rows else None)
 
 
-def _find_destination(job: Job, task: Replica | None, endpoint: Endpoint | None, label: str) -> str:
+def _find_destination(job: Job, replica: Replica | None, endpoint: Endpoint | None, label: str) -> str:
     """Return the address of the service, once it is ready."""
-    if job.is_ended or task is None:
+    if job.is_ended or replica is None:
         return ""
     if not label:
-        running = task.state == ReplicaState.RUNNING
+        running = replica.state == ReplicaState.RUNNING
         return f"{reverse('job', args=[job.public_id])}?tab={TERMINAL}" if running else ""
-    if endpoint is None or endpoint.lacks(endpoint.task):
+    if endpoint is None or endpoint.lacks(endpoint.replica):
         return ""
     return reverse("endpoint_open", args=[endpoint.slug])
 
@@ -110,12 +110,12 @@ def _redirect(request: SignedIn, destination: str) -> HttpResponseBase:
     return redirect(destination)
 
 
-def _list_steps(job: Job, task: Replica | None, label: str, *, installs: bool) -> list[StartStep]:
+def _list_steps(job: Job, replica: Replica | None, label: str, *, installs: bool) -> list[StartStep]:
     starting = _("Installing Python packages") if installs else _("Starting the job")
     names = [_("Waiting for its turn"), starting, _("Opening the port")]
     if not label:
         names.pop()
-    started = task is not None and task.state != ReplicaState.WAITING
+    started = replica is not None and replica.state != ReplicaState.WAITING
     reached = 0 if State(job.state) is State.QUEUED else 2 if started else 1
     stages = [
         StepStage.DONE if at < reached else StepStage.NOW if at == reached else StepStage.LATER
@@ -126,11 +126,11 @@ def _list_steps(job: Job, task: Replica | None, label: str, *, installs: bool) -
     return [StartStep(name, stage) for name, stage in zip(names, stages, strict=False)]
 
 
-def _last_lines(job: Job, task: Replica | None) -> str:
+def _last_lines(job: Job, replica: Replica | None) -> str:
     """Return the end of the log, which may tell why the start takes long."""
     attempt = Attempt.objects.filter(job=job, number=job.attempt_number).first()
-    if task is None or attempt is None:
+    if replica is None or attempt is None:
         return ""
-    stream = find_log(attempt, task)
+    stream = find_log(attempt, replica)
     lines: list[Any] = tail.last_lines(stream, LINES) if stream else []
     return "\n".join(lines)

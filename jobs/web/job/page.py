@@ -94,7 +94,7 @@ def _head(user: User, job: Job, *, readable: bool) -> dict[str, Any]:
     if job.is_idle:
         rows = Idleness.objects.filter(attempt__job=job, attempt__number=job.attempt_number)
         context["idle"] = rows.filter(warned_at__isnull=False).first()
-    if readable and job.is_ended and (job.state == State.FAILED or job.tasks_failed):
+    if readable and job.is_ended and (job.state == State.FAILED or job.replicas_failed):
         context |= _cause(job)
     return context
 
@@ -123,7 +123,7 @@ def _opens(user: User, job: Job) -> Opens | None:
         ).exists()
         return Opens(_("terminal"), reverse("job", args=[job.public_id]) + "?tab=terminal", ready)
     for endpoint in list_endpoints(job):
-        if endpoint.label == label and not endpoint.lacks(endpoint.task):
+        if endpoint.label == label and not endpoint.lacks(endpoint.replica):
             return Opens(chosen.name, reverse("endpoint_open", args=[endpoint.slug]), ready=True)
     progress_url = f"{reverse('job_opening', args=[job.public_id])}?to={quote(label)}"
     return Opens(chosen.name, progress_url, ready=False)
@@ -131,12 +131,12 @@ def _opens(user: User, job: Job) -> Opens | None:
 
 def _cause(job: Job) -> dict[str, Any]:
     attempt = Attempt.objects.get(job=job, number=job.attempt_number)
-    task = tail.first_failed(attempt, job.run_number)
-    if task is None:
+    replica = tail.first_failed(attempt, job.run_number)
+    if replica is None:
         return {}
-    stream = find_log(attempt, task)
+    stream = find_log(attempt, replica)
     lines = tail.last_lines(stream) if stream else []
-    return {"failed_task": task, "last_lines": "\n".join(lines), "kept": find_retained(task)}
+    return {"failed_replica": replica, "last_lines": "\n".join(lines), "kept": find_retained(replica)}
 
 
 # --- the tabs --------------------------------------------------------------------------------------------
@@ -247,9 +247,9 @@ class Metrics:
 def collect_metrics(job: Job) -> Metrics:
     """The replicas of the current run."""
     rows = ReplicaUsage.objects.filter(
-        task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
+        replica__attempt__job=job, replica__attempt__number=job.attempt_number, replica__run=job.run_number
     )
-    uses = list(rows.select_related("task").order_by("task__ordinal")[:MOST_MEASURED])
+    uses = list(rows.select_related("replica").order_by("replica__ordinal")[:MOST_MEASURED])
     count = rows.count() if len(uses) == MOST_MEASURED else len(uses)
     until = (job.ended_at or timezone.now()).timestamp()
     return Metrics(uses, count - len(uses), _chart(uses, 1, until), _chart(uses, 2, until))
@@ -257,7 +257,7 @@ def collect_metrics(job: Job) -> Metrics:
 
 def _chart(uses: Sequence[ReplicaUsage], column: int, until: float) -> str:
     """Return the chart's JSON: percent by minute, where a missing value repeats the last one."""
-    series = {str(use.task): _minutes(use.points, column, until) for use in uses}
+    series = {str(use.replica): _minutes(use.points, column, until) for use in uses}
     drawn = {name: points for name, points in series.items() if points}
     return json.dumps(drawn) if drawn else ""
 

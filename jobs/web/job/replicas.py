@@ -32,7 +32,7 @@ SIGNAL_CODES: Final = 128
 class ReplicaRow:
     """One replica and its endpoints; `stopped_for` is the replica whose failure ended this one."""
 
-    task: Replica
+    replica: Replica
     endpoints: Sequence[Endpoint]
     stopped_for: Replica | None = None
 
@@ -56,12 +56,12 @@ def list_replicas(job: Job, query: QueryDict, size: int = PAGE) -> ReplicaPage:
         return ReplicaPage(None, [], [], "", "")
     after, before = number(query.get("after"), 9), number(query.get("before"), 9)
     start = after + 1 if after is not None else max(0, before - size) if before is not None else 0
-    tasks = list(
+    replicas = list(
         Replica.objects.filter(attempt=attempt, run=_last_run(attempt), ordinal__gte=start).order_by(
             "ordinal"
         )[: size + 1]
     )
-    shown, more = tasks[:size], len(tasks) > size
+    shown, more = replicas[:size], len(replicas) > size
     common = {"tab": "replicas", **({"attempt": attempt.number} if attempt is not attempts[0] else {})}
     return ReplicaPage(
         attempt,
@@ -76,24 +76,24 @@ def _add_cause(rows: list[ReplicaRow], attempt: Attempt) -> list[ReplicaRow]:
     """Return the rows, those ended by the failure of another replica with that replica."""
     failed = attempt.number != attempt.job.attempt_number or attempt.job.state == State.FAILED
     by_policy = attempt.end_kind in {"", EndKind.COMPLETION}
-    if not (failed and by_policy and any(_was_asked_to_end(row.task) for row in rows)):
+    if not (failed and by_policy and any(_was_asked_to_end(row.replica) for row in rows)):
         return rows
-    first = tail.first_failed(attempt, rows[0].task.run)
+    first = tail.first_failed(attempt, rows[0].replica.run)
     if first is None or _was_asked_to_end(first):
         return rows
-    return [replace(row, stopped_for=first) if _was_asked_to_end(row.task) else row for row in rows]
+    return [replace(row, stopped_for=first) if _was_asked_to_end(row.replica) else row for row in rows]
 
 
-def _was_asked_to_end(task: Replica) -> bool:
-    return SIGTERM in (task.signal, (task.exit_code or 0) - SIGNAL_CODES)
+def _was_asked_to_end(replica: Replica) -> bool:
+    return SIGTERM in (replica.signal, (replica.exit_code or 0) - SIGNAL_CODES)
 
 
-def add_endpoints(tasks: Sequence[Replica]) -> list[ReplicaRow]:
+def add_endpoints(replicas: Sequence[Replica]) -> list[ReplicaRow]:
     """Each replica with its endpoints; one query for all."""
-    of_task: dict[int, list[Endpoint]] = defaultdict(list)
-    for endpoint in exclude_found(Endpoint.objects.filter(task__in=tasks)).order_by("label", "ordinal"):
-        of_task[endpoint.task_id].append(endpoint)
-    return [ReplicaRow(task, of_task[task.pk]) for task in tasks]
+    of_replica: dict[int, list[Endpoint]] = defaultdict(list)
+    for endpoint in exclude_found(Endpoint.objects.filter(replica__in=replicas)).order_by("label", "ordinal"):
+        of_replica[endpoint.replica_id].append(endpoint)
+    return [ReplicaRow(replica, of_replica[replica.pk]) for replica in replicas]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +107,14 @@ class RetainedReplica:
     command: str
 
 
-def find_retained(task: Replica) -> RetainedReplica | None:
+def find_retained(replica: Replica) -> RetainedReplica | None:
     """Return what is retained of the replica; None where nothing is, or no longer."""
-    seconds, folder = task.reason_params.get("kept_s"), task.reason_params.get("kept_folder")
-    if not isinstance(seconds, int) or task.ended_at is None:
+    seconds, folder = replica.reason_params.get("kept_s"), replica.reason_params.get("kept_folder")
+    if not isinstance(seconds, int) or replica.ended_at is None:
         return None
-    until = task.ended_at + timedelta(seconds=seconds)
+    until = replica.ended_at + timedelta(seconds=seconds)
     return (
-        RetainedReplica(until, str(folder), str(task.reason_params.get("kept_container") or ""))
+        RetainedReplica(until, str(folder), str(replica.reason_params.get("kept_container") or ""))
         if until > now()
         else None
     )
@@ -128,10 +128,12 @@ def exclude_found(rows: QuerySet[Endpoint]) -> QuerySet[Endpoint]:
 def list_endpoints(job: Job, *, found: bool = False) -> list[Endpoint]:
     """The endpoints of a job's current run, the first replicas' first; with those that were merely found."""
     rows = Endpoint.objects.filter(
-        task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
+        replica__attempt__job=job, replica__attempt__number=job.attempt_number, replica__run=job.run_number
     )
     rows = rows if found else exclude_found(rows)
-    return list(rows.select_related("task").order_by("task__ordinal", "label", "ordinal")[:MOST_ENDPOINTS])
+    return list(
+        rows.select_related("replica").order_by("replica__ordinal", "label", "ordinal")[:MOST_ENDPOINTS]
+    )
 
 
 # --- one log of many -------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class PickedLog:
     index: int
     attempt: int | None
     attempts: Sequence[int]
-    tasks: Sequence[Replica]
+    replicas: Sequence[Replica]
 
     @property
     def query(self) -> str:
@@ -162,28 +164,32 @@ def pick_log(job: Job, query: QueryDict) -> PickedLog | None:
     if attempt is None:
         return None
     rows = Replica.objects.filter(attempt=attempt, run=_last_run(attempt)).order_by("ordinal")
-    tasks = list(rows[:MOST_PICKED])
+    replicas = list(rows[:MOST_PICKED])
     role, _slash, index = query.get("replica", "").rpartition("/")
-    task = rows.filter(role=role, index=number(index, 9) or 0).first() if role else _most_relevant(tasks)
-    if task is None:
+    replica = (
+        rows.filter(role=role, index=number(index, 9) or 0).first() if role else _most_relevant(replicas)
+    )
+    if replica is None:
         return None
-    if task not in tasks:
-        tasks.append(task)
+    if replica not in replicas:
+        replicas.append(replica)
     numbers = [each.number for each in attempts]
-    return PickedLog(task.role, task.index, wanted if attempt.number == wanted else None, numbers, tasks)
+    return PickedLog(
+        replica.role, replica.index, wanted if attempt.number == wanted else None, numbers, replicas
+    )
 
 
-def find_log(attempt: Attempt, task: Replica) -> LogStream | None:
+def find_log(attempt: Attempt, replica: Replica) -> LogStream | None:
     """The replica's log."""
     return LogStream.objects.filter(
-        attempt=attempt, run=task.run, role=task.role, index=task.index, name="output"
+        attempt=attempt, run=replica.run, role=replica.role, index=replica.index, name="output"
     ).first()
 
 
-def _most_relevant(tasks: Iterable[Replica]) -> Replica | None:
+def _most_relevant(replicas: Iterable[Replica]) -> Replica | None:
     """The first that failed, else the first."""
-    rows = list(tasks)
-    failed = (task for task in rows if task.state == ReplicaState.FAILED)
+    rows = list(replicas)
+    failed = (replica for replica in rows if replica.state == ReplicaState.FAILED)
     return next(failed, rows[0] if rows else None)
 
 

@@ -54,11 +54,11 @@ def _later(span: timedelta) -> str:
 
 
 def _words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
-    if kind is Event.Kind.TASK_STARTED:
+    if kind is Event.Kind.REPLICA_STARTED:
         started = _("%(replica)s started on %(node)s") if params.get("node") else _("%(replica)s started")
         return started % {"replica": _replica(params), "node": params.get("node")}, ""
-    if kind is Event.Kind.TASK_ENDED:
-        return _task_ended(params)
+    if kind is Event.Kind.REPLICA_ENDED:
+        return _describe_replica_end(params)
     if kind is Event.Kind.END_WANTED:
         return _end_wanted(params.get("kind", "")), _why(params)
     if kind is Event.Kind.ENDED:
@@ -127,7 +127,7 @@ def _plain(kind: Event.Kind) -> str:
     return words.get(kind, str(kind.label))
 
 
-def _task_ended(params: Mapping[str, Any]) -> tuple[str, str]:
+def _describe_replica_end(params: Mapping[str, Any]) -> tuple[str, str]:
     state = messages.replica_state_label(ReplicaState(params.get("state", ReplicaState.STOPPED)))
     text = _("%(replica)s ended: %(state)s") % {"replica": _replica(params), "state": state}
     return text, messages.exit_message(params.get("exit_code"), params.get("signal"))

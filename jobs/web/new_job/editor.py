@@ -97,7 +97,7 @@ def convert(request: SignedIn, document: Document) -> HttpResponseBase:
 
 
 @_document_view
-def mend(request: SignedIn, document: Document) -> HttpResponseBase:
+def fix(request: SignedIn, document: Document) -> HttpResponseBase:
     """`text` and `fix` (of `check`, or `all`), or an `action` of a problem → the changed `{"text"}`.
 
     400 with the problems, where the change can't be made.

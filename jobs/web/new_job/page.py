@@ -51,7 +51,7 @@ LONGEST_NUMBER: Final = 5
 NEW_NAME: Final = "job"
 VIEWS: Final = ("form", "both", "file")
 """The views that a link may choose: `?view=form`, with `&unfold` all of it."""
-FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
+FRAGMENTS: Final = {"fixes": "jobs/new/fixes.html"}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -108,9 +108,10 @@ class EditForm(forms.Form):
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.kept_by = list(managed_by(user).order_by("name")[:200])
+        self.managed_workspaces = list(managed_by(user).order_by("name")[:200])
         set_choices(
-            self.fields["workspace"], [("", _("Me")), *((each.slug, each.name) for each in self.kept_by)]
+            self.fields["workspace"],
+            [("", _("Me")), *((each.slug, each.name) for each in self.managed_workspaces)],
         )
         set_choices(self.fields["dialect"], [("", _("Dialect: work it out")), *dialect_choices()])
         self.fields["dialect"].widget.attrs["aria-label"] = _("Dialect")
@@ -150,7 +151,7 @@ class EditForm(forms.Form):
     def chosen_workspace(self) -> Workspace | None:
         """Return the workspace of the template; None for the person's own."""
         slug = self.cleaned_data.get("workspace")
-        return next((each for each in self.kept_by if each.slug == slug), None)
+        return next((each for each in self.managed_workspaces if each.slug == slug), None)
 
     def about(self) -> About:
         """Return the template's name, description and icon."""

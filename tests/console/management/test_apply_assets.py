@@ -54,7 +54,7 @@ def test_assets_are_made_as_the_file_says_and_come_out_as_they_went_in(tmp_path:
         (1, True),
         (2, False),
     ]
-    dataset.put("canary")
+    dataset.encrypt("canary")
     dataset.save()
     told = export()
     assert "canary" not in told

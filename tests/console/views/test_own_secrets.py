@@ -30,7 +30,7 @@ def test_what_is_wrong_is_told_at_its_field_and_the_value_does_not_come_back(peo
 
 def test_everybody_has_their_own(people: People) -> None:
     secret = PersonalSecret(owner=people.owner, name="HF_TOKEN")
-    secret.put(VALUE)
+    secret.encrypt(VALUE)
     secret.save()
     for user in (people.member, people.manager, people.stranger, people.admin):
         client = browser(user)

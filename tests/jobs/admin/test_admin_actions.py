@@ -40,7 +40,7 @@ from quotas.models import (
     SignIn,
     User,
 )
-from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
+from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, replica_of
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -223,8 +223,8 @@ def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: Us
         clients[user.username].force_login(user)
         tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
         SshKey.objects.create(user=user, fingerprint=f"SHA256:{user}")
-        AccessSession.objects.create(user=user, task=task_of(job), kind="ssh")
-        endpoint = make_endpoint(task_of(job))
+        AccessSession.objects.create(user=user, replica=replica_of(job), kind="ssh")
+        endpoint = make_endpoint(replica_of(job))
         EndpointVisit.objects.create(user=user, endpoint=endpoint, secret=user.username)
     before = admin_actions.count_presence(place.owner)
     counts = {"jobs": 2, "sessions": 1, "tokens": 1, "service_tokens": 0, "invitations": 0}
@@ -318,9 +318,9 @@ def test_owners_on_a_node_are_notified_once_and_told_in_their_jobs(place: Place,
         request = Request.objects.get(holder=attempt_of(each).key)
         ledger.reserve(request, [(node, Amounts(1000, 1024))])
     assert admin_actions.notify_owners(acting(root), place.node, "it reboots at noon") == [job]
-    occasion = NotificationEvent.objects.get(kind=notifications.Kind.MESSAGE)
-    assert occasion.people == [place.owner.pk]
-    message = notification_words(occasion.kind, occasion.params)
+    event = NotificationEvent.objects.get(kind=notifications.Kind.MESSAGE)
+    assert event.people == [place.owner.pk]
+    message = notification_words(event.kind, event.params)
     assert (message.title, message.text) == ("A message from root.", "memory-1: it reboots at noon")
     assert not Banner.objects.exists(), "one way only"
     told = Event.objects.get(kind=Event.Kind.TOLD)
@@ -348,9 +348,9 @@ def test_whoever_has_a_job_where_maintenance_will_be_is_told_once(place: Place) 
         make_job(state, owner=owner, quota=place.quota)
     make_job(State.RUNNING, owner=dave)
     assert admin_actions.announce(window(place)) == 2
-    occasion = NotificationEvent.objects.get(kind=notifications.Kind.MAINTENANCE)
-    assert occasion.people == sorted([place.owner.pk, bob.pk])
-    said = notification_words(occasion.kind, occasion.params)
+    event = NotificationEvent.objects.get(kind=notifications.Kind.MAINTENANCE)
+    assert event.people == sorted([place.owner.pk, bob.pk])
+    said = notification_words(event.kind, event.params)
     assert said.title.startswith("Maintenance of Memory begins at ")
     assert said.text == "new disks"
     assert admin_actions.announce(window(None)) == 3, "every cluster's"

@@ -14,7 +14,7 @@ from jobs.models import Job
 from jobs.states import State
 from quotas.accounts import tokens
 from quotas.models import AccessToken, User
-from tests.factories import make_endpoint, task_of
+from tests.factories import make_endpoint, replica_of
 from tests.jobs.api.conftest import V1, Api, People, api, body_of, file, problem
 
 Call = Callable[[Api, Job], HttpResponse]
@@ -81,10 +81,10 @@ def test_a_job_of_somebody_else_is_summed_up_without_the_admin_scope(people: Peo
 
 
 def test_links_to_endpoints_are_for_tokens_that_may_enter(people: People, job: Job) -> None:
-    make_endpoint(task_of(job))
+    make_endpoint(replica_of(job))
     for scopes, linked in (({"read"}, False), ({"read", "exec"}, True)):
-        [task] = body_of(api(people.owner, scopes).get(f"jobs/{job.public_id}"))["tasks"]
-        assert (task["endpoints"][0]["url"] is not None) is linked
+        [replica] = body_of(api(people.owner, scopes).get(f"jobs/{job.public_id}"))["tasks"]
+        assert (replica["endpoints"][0]["url"] is not None) is linked
 
 
 # --- tokens that don't work ------------------------------------------------------------------------------

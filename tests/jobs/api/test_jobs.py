@@ -12,7 +12,7 @@ from jobs.lifecycle import transitions
 from jobs.models import Endpoint, Event, Job, Replica, Visibility
 from jobs.spec import RoleSpec
 from jobs.states import ReplicaState, State
-from tests.factories import attempt_of, make_endpoint, make_job, make_spec, task_of
+from tests.factories import attempt_of, make_endpoint, make_job, make_spec, replica_of
 from tests.jobs.api.conftest import Api, People, api, body_of, problem
 
 
@@ -88,8 +88,8 @@ def test_a_key_that_is_no_number_is_refused(people: People, query: dict[str, str
 def test_the_owner_reads_all_of_a_job(people: People, job: Job) -> None:
     told = body_of(api(people.owner).get(f"jobs/{job.public_id}"))
     assert told["notes"] == []
-    [task] = told["tasks"]
-    assert task == {
+    [replica] = told["tasks"]
+    assert replica == {
         "role": "main",
         "index": 0,
         "attempt": 1,
@@ -138,9 +138,9 @@ def test_a_public_job_is_read_by_members_but_not_stopped(people: People, job: Jo
 
 
 def test_a_signal_is_told_beside_its_exit_code(people: People, job: Job) -> None:
-    Replica.objects.filter(pk=task_of(job).pk).update(state=ReplicaState.FAILED, exit_code=137, signal=9)
-    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
-    assert (task["exit_code"], task["signal"]) == (137, 9)
+    Replica.objects.filter(pk=replica_of(job).pk).update(state=ReplicaState.FAILED, exit_code=137, signal=9)
+    [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
+    assert (replica["exit_code"], replica["signal"]) == (137, 9)
 
 
 def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: People) -> None:
@@ -148,12 +148,12 @@ def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: 
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
     caller = api(people.owner)
     told = body_of(caller.get(f"jobs/{job.public_id}"))
-    assert [task["index"] for task in told["tasks"]] == list(range(100))
+    assert [replica["index"] for replica in told["tasks"]] == list(range(100))
     following = body_of(caller.get(told["tasks_next"]))
     assert following["tasks"][0]["index"] == 100
     rows = all_pages(caller, f"jobs/{job.public_id}/replicas", "replicas", limit=70)
     assert all_pages(caller, f"jobs/{job.public_id}/tasks", "tasks", limit=70) == rows
-    assert [task["index"] for task in rows] == list(range(250))
+    assert [replica["index"] for replica in rows] == list(range(250))
 
 
 def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: People) -> None:
@@ -162,8 +162,8 @@ def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: Peopl
     def queries(replicas: int) -> int:
         spec = make_spec(roles=(RoleSpec(name="worker", command="true", replicas=replicas),))
         job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
-        for task in Replica.objects.filter(attempt__job=job):
-            make_endpoint(task)
+        for replica in Replica.objects.filter(attempt__job=job):
+            make_endpoint(replica)
         with CaptureQueriesContext(connection) as seen:
             body_of(caller.get(f"jobs/{job.public_id}"))
         return len(seen)
@@ -177,18 +177,18 @@ def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: Peopl
 
 @pytest.fixture
 def endpoint(job: Job) -> Endpoint:
-    return make_endpoint(task_of(job), port=8888)
+    return make_endpoint(replica_of(job), port=8888)
 
 
 def test_an_endpoint_is_told_with_the_link_that_opens_it(
     people: People, job: Job, endpoint: Endpoint
 ) -> None:
-    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}"))["tasks"]
+    [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}"))["tasks"]
     [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
-    assert task["endpoints"][0]["url"] == f"http://testserver/endpoints/{endpoint.slug}/open"
+    assert replica["endpoints"][0]["url"] == f"http://testserver/endpoints/{endpoint.slug}/open"
     expected = {"label": "jupyter", "host": "127.0.0.1", "port": 8888, "ready": True}
     assert {name: served[name] for name in expected} == expected
-    assert (served["role"], served["index"], served["url"]) == ("main", 0, task["endpoints"][0]["url"])
+    assert (served["role"], served["index"], served["url"]) == ("main", 0, replica["endpoints"][0]["url"])
 
 
 def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint) -> None:
@@ -209,9 +209,9 @@ def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint
 
 
 def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
-    Replica.objects.filter(pk=endpoint.task_id).update(state=ReplicaState.SUCCEEDED)
-    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
-    assert (task["endpoints"][0]["url"], task["endpoints"][0]["ready"]) == (None, False)
+    Replica.objects.filter(pk=endpoint.replica_id).update(state=ReplicaState.SUCCEEDED)
+    [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
+    assert (replica["endpoints"][0]["url"], replica["endpoints"][0]["ready"]) == (None, False)
 
 
 # --- its end -----------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_only_what_has_ended_is_deleted(people: People, job: Job) -> None:
 
 def test_events_come_in_their_order_page_by_page(people: People, job: Job) -> None:
     for number in range(5):
-        transitions.record(job, Event.Kind.TASK_STARTED, params={"index": number}, actor=people.owner)
+        transitions.record(job, Event.Kind.REPLICA_STARTED, params={"index": number}, actor=people.owner)
     rows = all_pages(api(people.owner), f"jobs/{job.public_id}/events", "events", limit=2)
     assert [row["params"]["index"] for row in rows] == list(range(5))
     assert rows[0]["actor"] == "olga"

@@ -143,7 +143,7 @@ def test_a_request_over_one_mebibyte_is_refused_unread(people: People) -> None:
     assert told["status"] == 413
 
 
-def test_what_the_console_would_mend_can_be_kept(people: People) -> None:
+def test_what_the_console_would_fix_can_be_kept(people: People) -> None:
     kept = body_of(api(people.owner).submit(file(), keep_original=True), 201)
     assert JobFile.objects.get(job__public_id=kept["id"]).text == file()
 

@@ -18,8 +18,8 @@ LOCKS = {"/roles/0/image": "locked"}
 
 
 def made(people: People, who: str = "owner", **columns: Any) -> str:
-    keeper = getattr(people, who)
-    return make_template(keeper, parameters=[NAME, LR], constraints=LOCKS, **columns).public_id
+    owner = getattr(people, who)
+    return make_template(owner, parameters=[NAME, LR], constraints=LOCKS, **columns).public_id
 
 
 def filled(people: People, public_id: str, who: str = "owner", **body: Any) -> Any:

@@ -46,7 +46,7 @@ def test_pages_of_assets(people: People) -> None:
 
 def test_one_is_read_without_its_password(people: People) -> None:
     row = make_dataset(people.quota.workspace, "s3://sets/x", source="s3", username="AK")
-    row.put("canary")
+    row.encrypt("canary")
     row.save()
     answer = browser(people.owner).get(f"{V1}/datasets/{row.key}")
     told = answer.json()
@@ -56,7 +56,7 @@ def test_one_is_read_without_its_password(people: People) -> None:
     assert browser(people.stranger).get(f"{V1}/datasets/{row.key}").status_code == 404
 
 
-def test_keepers_add_and_change(people: People) -> None:
+def test_managers_add_and_change(people: People) -> None:
     body = {"name": "x", "repo": "https://git.example.org/x", "workspace": "vision", "password": "canary"}
     assert send(browser(people.owner), "post", "code", body).status_code == 400
     made = send(browser(people.manager), "post", "code", body)
@@ -89,7 +89,7 @@ def test_a_dataset_gets_versions(people: People) -> None:
     assert send(browser(people.manager), "patch", f"datasets/{row.key}", {"uri": "x"}).status_code == 400
 
 
-def test_a_trial_is_asked_for_and_told(people: People) -> None:
+def test_a_check_is_requested_and_shown(people: People) -> None:
     row = make_code(people.quota.workspace)
     client = browser(people.owner)
     assert client.get(f"{V1}/code/{row.key}/test").status_code == 404

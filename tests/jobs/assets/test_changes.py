@@ -94,7 +94,7 @@ def test_a_kept_password_is_not_sent_elsewhere_by_a_change_of_address(
     people: People, change: dict[str, str]
 ) -> None:
     image = make_image(people.quota.workspace, username="bot")
-    image.put("canary-2")
+    image.encrypt("canary-2")
     image.save()
     values = image_values(people, address=image.address, username="bot")
     form = ImageForm(people.manager, {**values, **change}, instance=image)
@@ -108,7 +108,7 @@ def test_a_kept_password_is_not_sent_elsewhere_by_a_change_of_address(
 
 def test_a_kept_password_of_one_host_is_not_sent_to_another_by_a_new_version(people: People) -> None:
     dataset = make_dataset(people.quota.workspace, "https://a.example.org/x.tar", source="http")
-    dataset.put("canary-3")
+    dataset.encrypt("canary-3")
     dataset.save()
     assert not VersionForm(dataset, {"uri": "https://b.example.org/x.tar"}).is_valid()
     assert VersionForm(dataset, {"uri": "https://a.example.org/y.tar"}).is_valid()
@@ -116,12 +116,12 @@ def test_a_kept_password_of_one_host_is_not_sent_to_another_by_a_new_version(peo
 
 def test_nobody_adds_to_a_workspace_that_they_do_not_keep(people: People) -> None:
     elsewhere = people.stranger.memberships.get().workspace
-    for keeper, workspace in (
+    for owner, workspace in (
         (people.manager, elsewhere.pk),
         (people.manager, ""),
         (people.owner, people.quota.workspace.pk),
     ):
-        form = ImageForm(keeper, image_values(people, workspace=workspace))
+        form = ImageForm(owner, image_values(people, workspace=workspace))
         assert "workspace" in form.errors
     assert ImageForm(people.admin, image_values(people, workspace="")).is_valid()
 

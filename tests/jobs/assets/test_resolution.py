@@ -63,7 +63,7 @@ def notes(place: Place, text: str) -> list[Note]:
 
 
 def with_password(asset: Guarded, password: str = "canary-kept") -> Guarded:
-    asset.put(password)
+    asset.encrypt(password)
     asset.save()
     return asset
 

@@ -135,13 +135,13 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
     row = make_code(people.quota.workspace)
     client = browser(people.owner)
     answer = client.post(f"/assets/code/{row.key}/test")
-    assert answer["Location"] == f"/assets/code/{row.key}#trials"
+    assert answer["Location"] == f"/assets/code/{row.key}#checks"
     page = seen(client.get(f"/assets/code/{row.key}"))
     assert 'hx-trigger="every 1s"' in page
     AssetCheck.objects.update(
         state="failed", code="failed", said="fatal: <b>no</b>", ended_at="2026-01-01T00:00:00Z"
     )
-    part = client.get(f"/assets/code/{row.key}", headers=fragment("trials")).content.decode()
+    part = client.get(f"/assets/code/{row.key}", headers=fragment("checks")).content.decode()
     assert "fatal: &lt;b&gt;no&lt;/b&gt;" in part
     assert "every 1s" not in part
     assert "It could not be read." in part

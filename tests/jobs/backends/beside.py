@@ -14,7 +14,7 @@ from jobs.spec import Resources
 from tests.jobs.backends.benches import Bench, log_of, role
 from tests.waiting import wait_for
 
-TASK = ReplicaRef("worker", 0)
+REPLICA = ReplicaRef("worker", 0)
 ROOM = Resources(cpu_milli=1000, memory_mib=256)
 
 
@@ -34,7 +34,7 @@ def start(bench: Bench, command: str = "echo up; exec sleep 600", **more: Any) -
 @asynccontextmanager
 async def beside(bench: Bench, handle: Handle, wanted: SessionRequest) -> AsyncIterator[Session]:
     """A session, closed in the end."""
-    session = await enterable(bench).exec(handle, TASK, wanted)
+    session = await enterable(bench).exec(handle, REPLICA, wanted)
     try:
         yield session
     finally:

@@ -99,12 +99,12 @@ def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> 
 def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> None:
     command = "for i in $(seq 300); do echo line $i; [ $((i % 60)) = 0 ] && sleep 0.05; done; exit 0"
     handle = bench.backend.submit(bench.submission(role(command)))
-    task = ReplicaRef("worker", 0)
+    replica = ReplicaRef("worker", 0)
     cursor, data, cursors = "", b"", [("", 0)]
 
     def read_on() -> bool:
         nonlocal cursor, data
-        part = bench.backend.read_log(handle, task, cursor, 97)
+        part = bench.backend.read_log(handle, replica, cursor, 97)
         cursor, data = part.cursor, data + part.data
         cursors.append((cursor, len(data)))
         return part.state is LogState.COMPLETE
@@ -113,7 +113,7 @@ def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> No
     whole = "".join(f"line {number}\n" for number in range(1, 301)).encode()
     assert data == whole
     for again, offset in cursors[::7]:
-        part = bench.backend.read_log(handle, task, again, 1 << 20)
+        part = bench.backend.read_log(handle, replica, again, 1 << 20)
         assert part.data == whole[offset:]
         assert part.state is LogState.COMPLETE
 

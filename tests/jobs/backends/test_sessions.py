@@ -14,7 +14,7 @@ from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, Session
 from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
 from tests.jobs.backends.benches import Bench, LocalBench, role, wait_until_over
-from tests.jobs.backends.beside import TASK, beside, enterable, everything, listening, start, until
+from tests.jobs.backends.beside import REPLICA, beside, enterable, everything, listening, start, until
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.waiting import wait_for
 
@@ -133,15 +133,15 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
     handle = bench.backend.submit(bench.submission(role("true")))
     wait_until_over(bench.backend, handle)
     with pytest.raises(NoEntry) as refused:
-        await enterable(bench).exec(handle, TASK, SessionRequest(SessionKind.SHELL))
+        await enterable(bench).exec(handle, REPLICA, SessionRequest(SessionKind.SHELL))
     assert refused.value.barrier is Barrier.NOT_RUNNING
     handle = start(bench)
-    for task in (ReplicaRef("worker", 1), ReplicaRef("other", 0), ReplicaRef("worker", 0, run=2)):
+    for replica in (ReplicaRef("worker", 1), ReplicaRef("other", 0), ReplicaRef("worker", 0, run=2)):
         with pytest.raises(NoEntry):
-            await enterable(bench).exec(handle, task, SessionRequest(SessionKind.SHELL))
+            await enterable(bench).exec(handle, replica, SessionRequest(SessionKind.SHELL))
     with pytest.raises(NoEntry) as refused:
         await enterable(bench).exec(
-            handle, TASK, SessionRequest(SessionKind.PROGRAM, argv=("no-such-program",))
+            handle, REPLICA, SessionRequest(SessionKind.PROGRAM, argv=("no-such-program",))
         )
     assert refused.value.barrier is Barrier.NO_PROGRAM
 
@@ -149,8 +149,11 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
 async def test_only_what_the_replica_itself_listens_on_is_reached(bench: Bench) -> None:
     handle, port = listening(bench)
     other, others_port = listening(bench)
-    assert await enterable(bench).reach(handle, TASK, "localhost", port) == ("127.0.0.1", port)
-    assert await enterable(bench).reach(other, TASK, "127.0.0.1", others_port) == ("127.0.0.1", others_port)
+    assert await enterable(bench).find_address(handle, REPLICA, "localhost", port) == ("127.0.0.1", port)
+    assert await enterable(bench).find_address(other, REPLICA, "127.0.0.1", others_port) == (
+        "127.0.0.1",
+        others_port,
+    )
     with socket.create_server(("127.0.0.1", 0)) as database:
         forbidden = [
             ("127.0.0.1", database.getsockname()[1]),
@@ -163,5 +166,5 @@ async def test_only_what_the_replica_itself_listens_on_is_reached(bench: Bench) 
         ]
         for host, number in forbidden:
             with pytest.raises(NoEntry) as refused:
-                await enterable(bench).reach(handle, TASK, host, number)
+                await enterable(bench).find_address(handle, REPLICA, host, number)
             assert refused.value.barrier is Barrier.NOT_ITS_OWN

@@ -25,7 +25,7 @@ BAD = """{
   "taskRoles": [{"name": "m", "command": "c", "memoryMB": 100, "shmMB": 900}],
 }
 """
-MENDED = BAD.replace('"a b"', '"a_b"').replace("900", "100")
+FIXED = BAD.replace('"a b"', '"a_b"').replace("900", "100")
 
 
 def run(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
@@ -125,7 +125,7 @@ def test_people_read_one_line_a_finding(bad: Path, capsys: pytest.CaptureFixture
 def test_fixes_are_made_in_the_file_and_nothing_else_changes(bad: Path) -> None:
     bad.chmod(0o640)
     assert main(["check", str(bad), "--fix"]) == 0
-    assert bad.read_text() == MENDED
+    assert bad.read_text() == FIXED
     assert stat.S_IMODE(bad.stat().st_mode) == 0o640
     assert list(bad.parent.iterdir()) == [bad]
 
@@ -141,7 +141,7 @@ def test_a_file_without_fixes_is_not_touched(tmp_path: Path) -> None:
 def test_standard_input_is_fixed_to_standard_output() -> None:
     done = run("check", "-", "--fix", stdin=BAD.encode())
     assert done.returncode == 0
-    assert done.stdout.decode() == MENDED
+    assert done.stdout.decode() == FIXED
     assert b"openpai-v1, ok" in done.stderr
 
 

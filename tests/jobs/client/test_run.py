@@ -334,7 +334,7 @@ class Cable:
             end.close()
         self._ends.clear()
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         self._listener = socket.create_server(self._near)
         self._serve()
 
@@ -366,7 +366,7 @@ def test_a_console_that_goes_away_is_waited_for_and_nothing_of_the_log_is_lost(
     said = ""
     while "does not answer" not in said:
         said += process.stderr.readline()
-    cable.mend()
+    cable.reconnect()
     out, err = rest(process)
     cable.cut()
     assert [*first, *out.splitlines(keepends=True)] == [f"{n}\n" for n in range(200)]

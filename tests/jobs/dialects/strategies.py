@@ -131,7 +131,7 @@ def untidy(text: str, draw: st.DrawFn) -> str:
 
 @st.composite
 def v1_texts(draw: st.DrawFn) -> str:
-    """A job file of OpenPAI v1 with keys of the person's own, more or less tidy."""
+    """A job file of OpenPAI v1 with keys of the person's own, more or less well formed."""
     extras = st.dictionaries(json_keys.filter(lambda key: key not in KNOWN), values, max_size=3)
     job: dict[str, Any] = {
         "jobName": draw(names("-._~")),

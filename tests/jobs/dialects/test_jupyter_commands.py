@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dialects import jupyter_commands
-from jobs.dialects.jupyter_commands import PREFIX, mend_command
+from jobs.dialects.jupyter_commands import PREFIX, fix_command
 from tests.ports import free_port
 from tests.waiting import wait_for
 
@@ -27,18 +27,18 @@ SEED = (
 LETS_IN = "--NotebookApp.allow_remote_access=True"
 
 
-def test_the_scm_pages_command_is_mended() -> None:
-    mended = mend_command(SEED)
-    assert mended is not None
-    assert mended.command == (
+def test_the_scm_pages_command_is_fixed() -> None:
+    fixed = fix_command(SEED)
+    assert fixed is not None
+    assert fixed.command == (
         'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
         f"--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST {LETS_IN}"
     )
-    assert set(mended.findings) == {"token_empty", "listens_everywhere", "any_origin", "literal_quotes"}
+    assert set(fixed.findings) == {"token_empty", "listens_everywhere", "any_origin", "literal_quotes"}
 
 
 @pytest.mark.parametrize(
-    ("command", "mended"),
+    ("command", "fixed"),
     [
         ("jupyter lab --LabApp.token=''", f"jupyter lab {LETS_IN}"),
         ("jupyter-lab --NotebookApp.token= --ip=*", f"jupyter-lab {LETS_IN} --ip=127.0.0.1"),
@@ -74,15 +74,15 @@ def test_the_scm_pages_command_is_mended() -> None:
         ),
     ],
 )
-def test_open_servers_are_closed_however_they_are_started(command: str, mended: str) -> None:
-    found = mend_command(command)
+def test_open_servers_are_closed_however_they_are_started(command: str, fixed: str) -> None:
+    found = fix_command(command)
     assert found is not None
-    assert found.command == PREFIX + mended
+    assert found.command == PREFIX + fixed
     assert "token_empty" in found.findings
 
 
 def test_working_quotes_are_all_that_a_protected_server_needs() -> None:
-    found = mend_command(r"jupyter lab --ip 0.0.0.0 --NotebookApp.token=\"abc\"")
+    found = fix_command(r"jupyter lab --ip 0.0.0.0 --NotebookApp.token=\"abc\"")
     assert found is not None
     assert found.command == "jupyter lab --ip 0.0.0.0 --NotebookApp.token=abc"
     assert found.findings == ("literal_quotes",)
@@ -103,23 +103,23 @@ def test_working_quotes_are_all_that_a_protected_server_needs() -> None:
         "'jupyter notebook --NotebookApp.token=",
     ],
 )
-def test_what_needs_no_mending_or_is_no_server_is_left_alone(command: str) -> None:
-    assert mend_command(command) is None
+def test_what_needs_no_fixing_or_is_no_server_is_left_alone(command: str) -> None:
+    assert fix_command(command) is None
 
 
-def test_what_was_mended_needs_no_mending() -> None:
-    mended = mend_command(SEED)
-    assert mended is not None
-    assert mend_command(mended.command) is None
+def test_what_was_fixed_needs_no_fixing() -> None:
+    fixed = fix_command(SEED)
+    assert fixed is not None
+    assert fix_command(fixed.command) is None
 
 
 PIECES = [*" -=.'\"\\;&|#()\n$", "jupyter notebook", " --NotebookApp.token=", " --ip ", "0.0.0.0"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_any_text_is_mended_once_or_left_alone(command: str) -> None:
-    mended = mend_command(command)
-    assert mended is None or mend_command(mended.command) is None
+def test_any_text_is_fixed_once_or_left_alone(command: str) -> None:
+    fixed = fix_command(command)
+    assert fixed is None or fix_command(fixed.command) is None
 
 
 def work_on(command: str) -> int:
@@ -133,7 +133,7 @@ def work_on(command: str) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        mend_command(command)
+        fix_command(command)
     finally:
         sys.setprofile(before)
     return calls
@@ -168,17 +168,17 @@ def test_plain_words_are_passed_over_however_many(piece: str) -> None:
 
 
 def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
-    found = mend_command("env A=1 " * (jupyter_commands.MOST_WORDS_BEFORE // 2 - 1) + OPEN)
+    found = fix_command("env A=1 " * (jupyter_commands.MOST_WORDS_BEFORE // 2 - 1) + OPEN)
     assert found is not None
-    assert mend_command("env A=1 " * jupyter_commands.MOST_WORDS_BEFORE + OPEN) is None
+    assert fix_command("env A=1 " * jupyter_commands.MOST_WORDS_BEFORE + OPEN) is None
 
 
 def test_command_that_names_jupyter_too_often_is_left_alone() -> None:
-    assert mend_command(f"{OPEN}; " * jupyter_commands.MAX_SERVERS) is not None
-    assert mend_command(f"{OPEN}; " * (jupyter_commands.MAX_SERVERS + 1)) is None
+    assert fix_command(f"{OPEN}; " * jupyter_commands.MAX_SERVERS) is not None
+    assert fix_command(f"{OPEN}; " * (jupyter_commands.MAX_SERVERS + 1)) is None
 
 
-# --- the mended command in a real Jupyter ----------------------------------------------------------------
+# --- the fixed command in a real Jupyter ----------------------------------------------------------------
 
 
 def status(port: int, path: str, host: str = "") -> int:
@@ -214,11 +214,11 @@ def running(command: str, port: int, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not shutil.which("jupyter", path=Path(sys.executable).parent), reason="no Jupyter here")
-def test_the_mended_command_asks_a_real_jupyter_for_the_token(tmp_path: Path) -> None:
-    mended = mend_command(SEED)
-    assert mended is not None
+def test_the_fixed_command_asks_a_real_jupyter_for_the_token(tmp_path: Path) -> None:
+    fixed = fix_command(SEED)
+    assert fixed is not None
     port, gateway = free_port(), "x1.apps.localhost:8000"
-    with running(mended.command, port, tmp_path):
+    with running(fixed.command, port, tmp_path):
         assert status(port, "/api/contents") == 403
         assert status(port, "/api/contents?token=wrong") == 403
         assert status(port, "/api/contents?token=t0ken") == 200

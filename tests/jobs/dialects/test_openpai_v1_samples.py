@@ -51,7 +51,7 @@ def test_the_helloworld_of_the_scm_page_is_accepted_as_it_stands() -> None:
     assert "/tmp" in parsed.extras
 
 
-def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_mended() -> None:
+def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_fixed() -> None:
     text = seed("jupyter")
     parsed = V1.parse(Document(text))
     (role,) = parsed.spec.roles
@@ -60,15 +60,15 @@ def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_mended()
     (note,) = [note for note in parsed.notes if note.fix]
     assert note.code == "command_mended"
     assert note.fix is not None
-    mended = V1.apply_fixes(Document(text), [note.fix])
-    assert V1.parse(Document(mended)).spec.roles[0].command == (
+    fixed = V1.apply_fixes(Document(text), [note.fix])
+    assert V1.parse(Document(fixed)).spec.roles[0].command == (
         'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
         "--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST --NotebookApp.allow_remote_access=True"
     )
-    assert [old for old, new in zip(text.splitlines(), mended.splitlines(), strict=True) if old != new] == [
+    assert [old for old, new in zip(text.splitlines(), fixed.splitlines(), strict=True) if old != new] == [
         next(line for line in text.splitlines() if '"command"' in line)
     ]
-    assert not [note for note in V1.parse(Document(mended)).notes if note.fix]
+    assert not [note for note in V1.parse(Document(fixed)).notes if note.fix]
 
 
 @pytest.mark.parametrize("name", ["helloworld", "jupyter"])

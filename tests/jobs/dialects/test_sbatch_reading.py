@@ -289,7 +289,7 @@ def test_everything_wrong_is_told_at_once() -> None:
     assert [each.code for each in problems(text)] == ["option_value", "array_part", "option_value"]
 
 
-def test_line_ends_of_windows_are_read_and_can_be_mended() -> None:
+def test_line_ends_of_windows_are_read_and_can_be_fixed() -> None:
     text = script("-N1", body="one\ntwo").replace("\n", "\r\n")
     parsed = SBATCH.parse(Document(text))
     assert parsed.spec.roles[0].command == "one\ntwo"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.backends.base import PROGRAMS
-from jobs.dialects.jupyter_commands import mend_command
+from jobs.dialects.jupyter_commands import fix_command
 from jobs.jobtemplates import SHIPPED, JobTemplate, fill, load
 from jobs.jobtemplates.answers import build_spec
 from jobs.messages.jobtemplates import QUESTIONS, WORDS
@@ -52,7 +52,7 @@ def test_its_words_can_be_translated_and_its_programs_are_looked_for(template: J
 def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(template: JobTemplate) -> None:
     command = template.command
     assert "0.0.0.0" not in command
-    assert mend_command(command) is None
+    assert fix_command(command) is None
     if template.opens:
         assert f'\\"label\\": \\"{template.opens}\\"' in command
         assert "127.0.0.1" in command

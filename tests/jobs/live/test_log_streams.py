@@ -14,7 +14,7 @@ from jobs.logs import log_store
 from jobs.models import Attempt, Job, LogStream
 from jobs.states import State
 from quotas.models import User
-from tests.factories import attempt_of, make_task
+from tests.factories import attempt_of, make_replica
 from tests.jobs.live.conftest import People, WrittenLog
 from tests.serving import EventReader, RedisServer, listening
 from tests.waiting import wait_for
@@ -253,7 +253,7 @@ def second_attempt(job: Job) -> WrittenLog:
     Attempt.objects.filter(job=job).update(live=False)
     job.attempt_number = 2
     job.save()
-    make_task(transitions.new_attempt(job, 2))
+    make_replica(transitions.new_attempt(job, 2))
     return WrittenLog(job)
 
 

@@ -118,7 +118,7 @@ def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
     assert messages.problem_message(caught.value.problems[0]) == sentence
 
 
-def test_a_mended_command_says_what_was_wrong_with_it() -> None:
+def test_a_fixed_command_says_what_was_wrong_with_it() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
         "Jupyter would have been open to others (no token of its own, pages of any site could talk to it). "

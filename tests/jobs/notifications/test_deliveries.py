@@ -30,7 +30,7 @@ from jobs.notifications import Kind, channels, composition, deliveries, routing,
 from jobs.notifications.transports.outcome import Outcome
 from jobs.states import Reason, ReasonCode, ReplicaState, State
 from quotas.models import Membership
-from tests.factories import attempt_of, make_job, task_of
+from tests.factories import attempt_of, make_job, replica_of
 from tests.jobs.receivers import Came, Receiver, receiving
 from tests.jobs.web.conftest import People, write_log
 
@@ -53,7 +53,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 def hook(people: People, receiver: Receiver) -> Channel:
     """A webhook of the owner that is told everything."""
     row = Channel(person=people.owner, kind="webhook", verified_at=timezone.now(), shown="127.0.0.1 …hook")
-    row.put({"url": receiver.url(), "secret": SECRET})
+    row.encrypt({"url": receiver.url(), "secret": SECRET})
     row.save()
     NotificationRule.objects.create(channel=row, events=EVERYTHING)
     return row
@@ -246,7 +246,7 @@ def test_a_dead_channel_is_turned_off_and_its_person_told(
         work()
     assert Channel.objects.get(pk=hook.pk).off == Channel.Off.FAILED
     assert len(receiver.came) == 2
-    told = Notification.objects.filter(person=people.owner, occasion__kind=Kind.CHANNEL_OFF)
+    told = Notification.objects.filter(person=people.owner, event__kind=Kind.CHANNEL_OFF)
     assert told.count() == 1
     channels.switch(hook, on=True)
     receiver.reply = partial(answering, 200)
@@ -347,7 +347,7 @@ def test_an_exchanged_secret_is_good_for_a_day(hook: Channel, receiver: Receiver
     channels.test(hook)
     deliveries.send()
     assert receiver.came[0].headers["x-console-signature"].count("sha256=") == 2
-    hook.put({**hook.address(), "both_until": "1"})
+    hook.encrypt({**hook.address(), "both_until": "1"})
     hook.save()
     Delivery.objects.all().delete()
     channels.test(hook)
@@ -364,12 +364,12 @@ def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
     NotificationRule.objects.update(log_lines=True)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     secret = JobSecret(job=job, name="token")
-    secret.put("hunter2-hunter2")
+    secret.encrypt("hunter2-hunter2")
     secret.save()
     write_log(job, b"login with hunter2-hunter2\nRuntimeError: CUDA out of memory\n")
-    task = task_of(job)
-    task.state = ReplicaState.FAILED
-    task.save()
+    replica = replica_of(job)
+    replica.state = ReplicaState.FAILED
+    replica.save()
     transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
     work()
     assert events(receiver.came[0])[0]["log"] == ["login with ***", "RuntimeError: CUDA out of memory"]
@@ -383,9 +383,9 @@ def test_a_member_hears_that_it_failed_and_not_what_is_in_its_log(
     NotificationRule.objects.update(scope="workspace", workspace=people.quota.workspace, log_lines=True)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     write_log(job, b"secret sauce\n")
-    task = task_of(job)
-    task.state = ReplicaState.FAILED
-    task.save()
+    replica = replica_of(job)
+    replica.state = ReplicaState.FAILED
+    replica.save()
     transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
     work()
     assert events(receiver.came[0])[0]["log"] == []

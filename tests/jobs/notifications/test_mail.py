@@ -106,7 +106,7 @@ def post(settings: Settings) -> Iterator[Post]:
 def inbox(people: People, post: Post) -> Channel:
     """The owner's address, confirmed."""
     row = Channel(person=people.owner, kind="email", verified_at=timezone.now(), shown="alice@example.org")
-    row.put({"to": "alice@example.org"})
+    row.encrypt({"to": "alice@example.org"})
     row.save()
     NotificationRule.objects.create(channel=row, events=[value for value, _label in CHOICES])
     return row

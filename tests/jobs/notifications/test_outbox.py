@@ -37,7 +37,7 @@ def ended(state: State, code: ReasonCode, **columns: Any) -> NotificationEvent:
     ],
 )
 def test_each_end_is_told_as_what_it_is(state: State, code: ReasonCode, failed: int, kind: Kind) -> None:
-    told = ended(state, code, tasks_failed=failed)
+    told = ended(state, code, replicas_failed=failed)
     assert (told.kind, told.params["reason"], told.params["failed"]) == (kind, code, failed)
 
 

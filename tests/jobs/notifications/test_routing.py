@@ -1,4 +1,4 @@
-"""To whom an occasion is told: those who asked and may know, each once."""
+"""Routing of an event: to those who asked and may know, once each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def on_page() -> list[str]:
 
 
 def told(row: Channel) -> list[str]:
-    return list(DeliveryItem.objects.filter(channel=row).values_list("occasion__kind", flat=True))
+    return list(DeliveryItem.objects.filter(channel=row).values_list("event__kind", flat=True))
 
 
 def test_the_owner_has_it_on_their_page_and_nobody_else(people: People) -> None:

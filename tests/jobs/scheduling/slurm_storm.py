@@ -77,7 +77,7 @@ class Storm:
                 self.quotas[number % 2],
             )
 
-    def mend(self) -> None:
+    def release_held(self) -> None:
         """What an admin does where Slurm gave away a number that a node still had: both are held back.
 
         Jobs are let go that the console, too, shows as held: those that had begun it ends by itself.  What
@@ -85,9 +85,9 @@ class Storm:
         """
         if "slurmctld" in self.slurm.running:
             with suppress(subprocess.SubprocessError):
-                self._mend()
+                self._release_held()
 
-    def _mend(self) -> None:
+    def _release_held(self) -> None:
         nodes = self.slurm.call("sinfo", "--noheader", "--Node", "--format=%N %E")
         for line in nodes.splitlines():
             node, _, reason = line.partition(" ")
@@ -104,7 +104,7 @@ class Storm:
 
     def step(self) -> None:
         """What workers do every two seconds."""
-        self.mend()
+        self.release_held()
         for quota in self.quotas:
             reconcile.drain(quota.cluster_id)
             reconcile.observe(quota.cluster_id)

@@ -41,7 +41,7 @@ def jupyter(db: None, tmp_path: Path) -> Iterator[Endpoint]:
     environ = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path / "home"),
-        "JUPYTER_TOKEN": decrypt(endpoint.task.attempt.endpoint_token),
+        "JUPYTER_TOKEN": decrypt(endpoint.replica.attempt.endpoint_token),
     }
     command = ["jupyter", "notebook", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}"]
     with (tmp_path / "log").open("wb") as log:
@@ -56,7 +56,7 @@ def jupyter(db: None, tmp_path: Path) -> Iterator[Endpoint]:
 
 def call(endpoint: Endpoint, path: str, data: bytes | None = None) -> bytes | None:
     """As somebody who works there asks."""
-    token = decrypt(endpoint.task.attempt.endpoint_token)
+    token = decrypt(endpoint.replica.attempt.endpoint_token)
     request = urllib.request.Request(
         f"http://127.0.0.1:{endpoint.port}{path}", data, {"Authorization": f"token {token}"}
     )
@@ -68,7 +68,7 @@ def call(endpoint: Endpoint, path: str, data: bytes | None = None) -> bytes | No
 
 
 def used(endpoint: Endpoint) -> bool:
-    attempt = endpoint.task.attempt
+    attempt = endpoint.replica.attempt
     return activity.of([attempt]).of(attempt)
 
 
@@ -79,7 +79,7 @@ def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
     monkeypatch.setattr(activity, "_recent", lambda: timedelta(0))
     EndpointVisit.objects.create(
         endpoint=jupyter,
-        user=jupyter.task.attempt.job.owner,
+        user=jupyter.replica.attempt.job.owner,
         session_key="s",
         secret="x",
         seen_at=timezone.now() + timedelta(hours=1),
@@ -90,7 +90,7 @@ def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
     assert not used(jupyter), "a kernel that computes nothing is no use"
     with connect(
         f"ws://127.0.0.1:{jupyter.port}/api/kernels/{kernel}/channels",
-        additional_headers={"Authorization": f"token {decrypt(jupyter.task.attempt.endpoint_token)}"},
+        additional_headers={"Authorization": f"token {decrypt(jupyter.replica.attempt.endpoint_token)}"},
         proxy=None,
     ) as socket:
         socket.send(json.dumps(COMPUTE))
@@ -98,7 +98,7 @@ def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
 
 
 def test_a_jupyter_that_lets_nobody_in_leaves_the_pages_visitors_to_decide(jupyter: Endpoint) -> None:
-    attempt = jupyter.task.attempt
+    attempt = jupyter.replica.attempt
     attempt.endpoint_token = ""
     attempt.save()
     assert not used(jupyter)

@@ -276,8 +276,8 @@ def test_a_job_without_gpus_in_which_nobody_works_is_none_of_this(place: Place, 
 
 def interactive(place: Place, engine: MemoryEngine) -> Job:
     job = running(place, engine)
-    task = Replica.objects.get(attempt=attempt_of(job))
-    Endpoint.objects.create(task=task, label="page", slug="page", host="127.0.0.1", port=9, ready=True)
+    replica = Replica.objects.get(attempt=attempt_of(job))
+    Endpoint.objects.create(replica=replica, label="page", slug="page", host="127.0.0.1", port=9, ready=True)
     return job
 
 
@@ -293,16 +293,20 @@ def test_where_somebody_could_work_cpu_counts_too(place: Place, engine: MemoryEn
 
 def test_an_open_shell_or_a_page_that_is_looked_at_is_use(place: Place, engine: MemoryEngine) -> None:
     job = interactive(place, engine)
-    task = Replica.objects.get(attempt=attempt_of(job))
+    replica = Replica.objects.get(attempt=attempt_of(job))
     idles(place, engine, job)
-    entry = AccessSession.objects.create(kind=AccessSession.Kind.SSH, task=task, user=place.owner)
+    entry = AccessSession.objects.create(kind=AccessSession.Kind.SSH, replica=replica, user=place.owner)
     look(place)
     job.refresh_from_db()
     assert job.idle_since is None
     entry.delete()
     idles(place, engine, job)
     visit = EndpointVisit.objects.create(
-        endpoint=task.endpoints.get(), user=place.owner, session_key="s", secret="x", seen_at=timezone.now()
+        endpoint=replica.endpoints.get(),
+        user=place.owner,
+        session_key="s",
+        secret="x",
+        seen_at=timezone.now(),
     )
     look(place)
     job.refresh_from_db()

@@ -110,8 +110,8 @@ def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
     job = finished(quota, json.dumps(value))
     assert (job.state, job.reason_code) == (State.SUCCEEDED, "completed")
     assert output(job, "task_1") == "Hello, 0\n"
-    task = Replica.objects.get(attempt__job=job)
-    assert (task.node, task.exit_code, task.image_used) == ("gpu2", 0, False)
+    replica = Replica.objects.get(attempt__job=job)
+    assert (replica.node, replica.exit_code, replica.image_used) == ("gpu2", 0, False)
 
 
 @BOTH_WAYS

@@ -133,8 +133,8 @@ def test_what_ran_and_was_never_noted_is_found_by_its_name(
     bench: SlurmBench, without_slurmdbd: Callable[[], None]
 ) -> None:
     """Only that: neither what a refused sbatch left behind, nor a copy that was cancelled before it began."""
-    tasks = (role("true"), role("true", "second"))
-    ran = bench.backend.submit(bench.submission(*tasks))
+    replicas = (role("true"), role("true", "second"))
+    ran = bench.backend.submit(bench.submission(*replicas))
     wait_for(lambda: look(bench.backend, [ran])[0].state is State.SUCCEEDED, LONG)
     held = SlurmBackend(bench.config).submit(bench.submission())
     bench.slurm.call("scancel", str(SlurmJob.of(held).number))

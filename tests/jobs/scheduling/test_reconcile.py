@@ -49,11 +49,11 @@ def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine
     engine.run(handle_of(job))
     look(place)
     job.refresh_from_db()
-    assert (job.state, job.tasks_running, job.started_at is not None) == (State.RUNNING, 1, True)
+    assert (job.state, job.replicas_running, job.started_at is not None) == (State.RUNNING, 1, True)
     engine.succeed(handle_of(job))
     look(place)
     job.refresh_from_db()
-    assert (job.state, job.tasks_running, active()) == (State.SUCCEEDED, 0, 0)
+    assert (job.state, job.replicas_running, active()) == (State.SUCCEEDED, 0, 0)
     kinds = list(Event.objects.filter(job=job).values_list("kind", flat=True))
     assert kinds == ["submitted", "admitted", "accepted", "task_started", "started", "task_ended", "ended"]
     assert engine.starts == {attempt_of(job).key: 1}

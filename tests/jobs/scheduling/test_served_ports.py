@@ -12,7 +12,7 @@ from jobs.messages.endpoints import endpoint_message
 from jobs.models import Endpoint, Job
 from jobs.scheduling import observations
 from jobs.states import Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
-from tests.factories import attempt_of, make_job, task_of
+from tests.factories import attempt_of, make_job, replica_of
 
 pytestmark = pytest.mark.django_db
 HOST = "127.0.0.1"
@@ -46,10 +46,10 @@ def test_a_port_that_is_announced_later_becomes_an_endpoint_and_keeps_its_addres
     assert not Endpoint.objects.exists()
     see(job, announced("gradio", 7860, ready=False, why=Unready.STARTING, path="/ui"))
     first = Endpoint.objects.get()
-    assert (first.source, first.path, first.lacks(task_of(job))) == ("announced", "/ui", Unready.STARTING)
+    assert (first.source, first.path, first.lacks(replica_of(job))) == ("announced", "/ui", Unready.STARTING)
     see(job, announced("gradio", 7861))
     again = Endpoint.objects.get()
-    assert (again.slug, again.port, again.path, again.lacks(task_of(job))) == (first.slug, 7861, "", "")
+    assert (again.slug, again.port, again.path, again.lacks(replica_of(job))) == (first.slug, 7861, "", "")
 
 
 def test_what_is_announced_no_more_goes_with_its_address(job: Job) -> None:
@@ -61,7 +61,7 @@ def test_what_is_announced_no_more_goes_with_its_address(job: Job) -> None:
 def test_after_the_end_the_link_says_that_it_has_ended(job: Job) -> None:
     see(job, announced("a", 1))
     see(job, state=ReplicaState.SUCCEEDED)
-    assert Endpoint.objects.get().lacks(task_of(job)) == Unready.ENDED
+    assert Endpoint.objects.get().lacks(replica_of(job)) == Unready.ENDED
 
 
 def test_one_label_for_several_ports_is_several_endpoints(job: Job) -> None:

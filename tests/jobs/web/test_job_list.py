@@ -68,16 +68,16 @@ def test_filters(people: People, query: str, names: set[str]) -> None:
     make_job(State.QUEUED, name="queued", **place)
     make_job(State.PENDING, name="pending", **place)
     make_job(State.RUNNING, name="running", **place)
-    make_job(State.FAILED, name="failed", tasks_failed=0, **place)
-    make_job(State.SUCCEEDED, name="partly", tasks_failed=1, **place)
-    make_job(State.FAILED, name="bobs", tasks_failed=0, owner=people.member, quota=people.quota)
+    make_job(State.FAILED, name="failed", replicas_failed=0, **place)
+    make_job(State.SUCCEEDED, name="partly", replicas_failed=1, **place)
+    make_job(State.FAILED, name="bobs", replicas_failed=0, owner=people.member, quota=people.quota)
     every = ("queued", "pending", "running", "failed", "partly", "bobs")
     found = names_in(seen(browser(people.owner).get(f"/jobs/?{query}")), *every)
     assert found == names
 
 
 def test_a_job_that_fits_twice_is_there_once(people: People) -> None:
-    make_job(State.FAILED, owner=people.owner, quota=people.quota, tasks_failed=1)
+    make_job(State.FAILED, owner=people.owner, quota=people.quota, replicas_failed=1)
     assert len(browser(people.owner).get("/jobs/?state=failed&state=replicas-failed").context["jobs"]) == 1
 
 

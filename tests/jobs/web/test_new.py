@@ -139,16 +139,16 @@ def test_with_one_place_there_is_nothing_to_choose(people: People) -> None:
     assert "Where it runs" not in seen(browser(people.owner).get("/jobs/new"))
 
 
-def test_the_mended_command_is_shown_and_taken(people: People) -> None:
+def test_the_fixed_command_is_shown_and_taken(people: People) -> None:
     client = browser(people.owner)
     response = post(client, JUPYTER, do="check")
-    [mend] = response.context["findings"].mends
-    assert "0.0.0.0" in mend.old
-    assert "0.0.0.0" not in mend.new
-    assert mend.new in seen(response)
+    [command_fix] = response.context["findings"].fixes
+    assert "0.0.0.0" in command_fix.old
+    assert "0.0.0.0" not in command_fix.new
+    assert command_fix.new in seen(response)
     assert "keep_original" in seen(response)
     post(client, JUPYTER)
-    assert JobFile.objects.get().spec.roles[0].command == mend.new
+    assert JobFile.objects.get().spec.roles[0].command == command_fix.new
 
 
 def test_the_original_command_is_kept_on_request(people: People) -> None:
@@ -156,11 +156,11 @@ def test_the_original_command_is_kept_on_request(people: People) -> None:
     assert JobFile.objects.get().spec.roles[0].command == json.loads(JUPYTER)["taskRoles"][0]["command"]
 
 
-def test_the_editor_fetches_the_mended_command_alone(people: People) -> None:
+def test_the_editor_fetches_the_fixed_command_alone(people: People) -> None:
     data = {"text": JUPYTER, "key": "k1", "do": "check", "keep_original": "on"}
-    response = browser(people.owner).post("/jobs/new", data, headers=fragment("mends"))
+    response = browser(people.owner).post("/jobs/new", data, headers=fragment("fixes"))
     text = seen(response)
-    assert text.startswith('<div id="mends"')
+    assert text.startswith('<div id="fixes"')
     assert "checked" in text
 
 

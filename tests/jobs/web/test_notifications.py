@@ -1,4 +1,4 @@
-"""The bell and the page of notices: one's own alone, in one's own language."""
+"""The bell and the page of notifications: one's own alone, in one's own language."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_bell_counts_what_is_new_and_the_page_shows_it(people: People) -> No
 
 
 @pytest.mark.parametrize("who", ["member", "manager", "stranger", "admin"])
-def test_nobody_sees_anothers_notices(people: People, who: str) -> None:
+def test_nobody_sees_anothers_notifications(people: People, who: str) -> None:
     told(people.owner)
     client = browser(getattr(people, who))
     assert "Friday" not in seen(client.get("/notices/"))
@@ -89,7 +89,7 @@ def test_pages_go_on_where_the_last_one_ended(people: People) -> None:
     assert "number 5." not in older
 
 
-def test_notices_of_a_kind_in_a_row_are_one_group(people: People) -> None:
+def test_notifications_of_a_kind_in_a_row_are_one_group(people: People) -> None:
     tell([people.owner], Kind.FAILED, {"name": "before"})
     for number in range(60):
         tell([people.owner], Kind.SUCCEEDED, {"name": f"job-{number}."})
@@ -125,7 +125,7 @@ def test_every_kind_has_a_sentence_even_without_its_details(people: People, kind
     assert "%(" not in row.told.title + row.told.text
 
 
-def test_notices_go_with_their_occasion(people: People) -> None:
+def test_notifications_go_with_their_event(people: People) -> None:
     told(people.owner)
-    Notification.objects.get().occasion.delete()
+    Notification.objects.get().event.delete()
     assert "Nothing to tell" in seen(browser(people.owner).get("/notices/"))

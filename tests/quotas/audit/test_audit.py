@@ -153,9 +153,9 @@ def test_no_secret_reaches_the_audit_log() -> None:
     user.save()
     token = tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
     secret = PersonalSecret(owner=user, name="HF_TOKEN")
-    secret.put(CANARY)
+    secret.encrypt(CANARY)
     secret.save()
-    secret.put(CANARY + "2")
+    secret.encrypt(CANARY + "2")
     secret.save()
     make_cluster(
         config={

@@ -75,7 +75,7 @@ def write_limits(programs: Programs, account: str, limits: AccountLimits, jobs_o
 
 def _cluster(programs: Programs) -> str:
     """Return the cluster's name at slurmdbd."""
-    if not (name := programs.setting("ClusterName")):
+    if not (name := programs.read_setting("ClusterName")):
         raise Unreachable("scontrol does not say kind its cluster is called")
     return name.lower()
 

@@ -35,11 +35,11 @@ _UNKNOWN_END: Final = frozenset({ReasonCode.START_FAILED, ReasonCode.WRAPPER_LOS
 class AccountingAnswer:
     """Accounting's answer about forgotten jobs, by their numbers.
 
-    `why` tells why it did not answer; `is_kept` whether there is accounting.
+    `why` tells why it did not answer; `has_accounting` whether there is accounting.
     """
 
     rows: Mapping[int, ListedJob] = field(default_factory=dict)
-    is_kept: bool = False
+    has_accounting: bool = False
     why: str = ""
 
     def decides(self, number: int) -> bool:
@@ -54,7 +54,7 @@ class AccountingAnswer:
         row = self.rows.get(number)
         if row is not None and row.state in states.OVER:
             return _by_exit(states.from_listed(folder, record, row), row)
-        if not self.is_kept:
+        if not self.has_accounting:
             return None
         attempts.create(folder / "missed", f"{time.time():.3f}")
         since = float(attempts.read_text(folder / "missed") or 0)
@@ -70,9 +70,12 @@ def read_forgotten(controller: Controller, forgotten: Mapping[int, str]) -> Acco
         rows = controller.find_forgotten(forgotten)
     except Unreachable as error:
         return AccountingAnswer(
-            is_kept=True, why=f"slurmdbd does not say how jobs ended that slurmctld has forgotten: {error}"
+            has_accounting=True,
+            why=f"slurmdbd does not say how jobs ended that slurmctld has forgotten: {error}",
         )
-    return AccountingAnswer() if rows is None else AccountingAnswer(_last(forgotten, rows), is_kept=True)
+    return (
+        AccountingAnswer() if rows is None else AccountingAnswer(_last(forgotten, rows), has_accounting=True)
+    )
 
 
 def submitted_at(root: Path, key: str) -> float | None:

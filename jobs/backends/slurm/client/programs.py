@@ -193,7 +193,7 @@ class Programs:
         """Return the controller's answer.  Raises Unreachable."""
         return self._ask("scontrol", *arguments)
 
-    def setting(self, name: str) -> str:
+    def read_setting(self, name: str) -> str:
         """Return a setting of the running controller, "" if it has none.  Raises Unreachable."""
         found = re.search(rf"^{name}\s*=\s*([^\s(]*)", self.scontrol("show", "config"), re.MULTILINE)
         return found[1] if found else ""

@@ -48,7 +48,7 @@ def slurm_user(config: SlurmConfig) -> str:
         return config.slurm_user
     cluster = (config.configuration, config.programs, config.login.address if config.login else "")
     if cluster not in _slurm_users:
-        _slurm_users[cluster] = Programs(config).setting("SlurmUser")
+        _slurm_users[cluster] = Programs(config).read_setting("SlurmUser")
     return _slurm_users[cluster]
 
 

@@ -37,9 +37,9 @@ _shown: Final[set[tuple[str, str, str, str]]] = set()
 def describe_hidden(config: SlurmConfig) -> str:
     """Return what an admin has to do so that jobs are shown, "" for nothing.  Raises Unreachable."""
     programs, user = Programs(config), asking_user(config)
-    if "jobs" not in programs.setting("PrivateData").split(","):
+    if "jobs" not in programs.read_setting("PrivateData").split(","):
         return ""
-    if user in {"root", programs.setting("SlurmUser")}:
+    if user in {"root", programs.read_setting("SlurmUser")}:
         return ""
     level = programs.sacctmgr("list", "user", f"name={user}", "format=AdminLevel")
     return "" if level and level.strip() in _ABOVE_OTHERS else hidden_message(config)

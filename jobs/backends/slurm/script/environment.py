@@ -89,7 +89,7 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
 
 def fixed_variables(submission: Submission, role: RoleSpec) -> dict[str, str]:
     """Return the variables of a replica that are known before Slurm has chosen its node."""
-    return {**_job(submission), **_task(role)}
+    return {**_job(submission), **_replica(role)}
 
 
 def render_exports(variables: Mapping[str, str]) -> str:
@@ -100,7 +100,7 @@ def render_exports(variables: Mapping[str, str]) -> str:
 def _job(submission: Submission) -> dict[str, str]:
     spec, user = submission.spec, submission.person.name
     roles = ",".join(role.name for role in spec.roles)
-    count, tasks = str(len(spec.roles)), str(spec.replicas)
+    count, replicas = str(len(spec.roles)), str(spec.replicas)
     framework = f"{user}~{spec.name}"
     places = {
         LOCATIONS[purpose]: location for purpose, location in staging.told_locations(submission).items()
@@ -120,16 +120,16 @@ def _job(submission: Submission) -> dict[str, str]:
         "PAI_JOB_TASK_ROLE_COUNT": count,
         "PAI_TASK_ROLE_LIST": roles,
         "PAI_JOB_TASK_ROLE_LIST": roles,
-        "PAI_TASKS_NUM": tasks,
-        "PAI_JOB_TASK_COUNT": tasks,
+        "PAI_TASKS_NUM": replicas,
+        "PAI_JOB_TASK_COUNT": replicas,
         "JOB_NAME": submission.job_id,
         "AIHC_JOB_NAME": spec.name,
-        "WORLD_SIZE": tasks,
+        "WORLD_SIZE": replicas,
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def _task(role: RoleSpec) -> dict[str, str]:
+def _replica(role: RoleSpec) -> dict[str, str]:
     has, count = role.resources, str(role.replicas)
     return {
         "PAI_CURRENT_TASK_ROLE_NAME": role.name,

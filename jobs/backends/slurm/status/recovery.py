@@ -109,7 +109,7 @@ def find_copy(folder: Path, listed: Sequence[ListedJob]) -> ListedJob | None:
 # --- jobs of which the controller knows an earlier state ---
 
 
-def observe_rewound(
+def observe_lost_state(
     folder: Path, record: AttemptRecord, listed: ListedJob, todo: PendingActions
 ) -> Observation | None:
     """Return the observation of a job of which Slurm knows an earlier state; None for any other."""
@@ -172,7 +172,7 @@ class _ListedAttempt:
         return _run(self.folder, self.listed)
 
     @property
-    def is_rewound(self) -> bool:
+    def has_lost_state(self) -> bool:
         """Return whether Slurm has forgotten a start of the attempt."""
         return (self.folder / "rewound").exists()
 
@@ -221,10 +221,10 @@ class _ListedAttempt:
         listed = self.listed
         if listed.ended_at and self.ended_before(listed.ended_at - UNHEARD_S):
             return self.in_state("COMPLETED")
-        if self.is_rewound and not self.has_end and not self.has_settled:
+        if self.has_lost_state and not self.has_end and not self.has_settled:
             return self.in_state("RUNNING")
         never_began = not listed.nodes and self.run.exists()
-        if listed.state == "CANCELLED" and (self.is_rewound or never_began):
+        if listed.state == "CANCELLED" and (self.has_lost_state or never_began):
             return self.in_state("COMPLETED")
         return self._observe_reused_number()
 

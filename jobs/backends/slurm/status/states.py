@@ -56,7 +56,7 @@ RELAY_EXIT_CODES: Final = {
 NOT_RELAYED: Final = "UNBROUGHT"
 """The node relay did not reach the console at the end: only the exit code is known."""
 
-REWOUND: Final = "REWOUND"
+STATE_LOST: Final = "REWOUND"
 """Slurm's controller crashed, forgot that it had started the job, and ended it.  No word of Slurm."""
 
 KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
@@ -150,7 +150,7 @@ class _AttemptView:
         """Return how a job ended that Slurm ended because it had forgotten it."""
         if (self.folder / "stop").exists():
             return State.STOPPED, Reason(ReasonCode.USER_STOP, {"by": None})
-        return State.FAILED, Reason(ReasonCode.NODE_LOST, {"slurm": REWOUND})
+        return State.FAILED, Reason(ReasonCode.NODE_LOST, {"slurm": STATE_LOST})
 
     def _outcome(self) -> tuple[State, Reason]:
         found, listed = self.found, self.listed

@@ -126,14 +126,14 @@ def decide(record: AttemptRecord, found: RunStatus) -> tuple[Verdict, str]:
     return Verdict(None, None, 0, len(names)), ""
 
 
-def read_log(root: Path, folder: Path, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+def read_log(root: Path, folder: Path, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
     """Return at most `limit` bytes from `cursor`, which is the number of bytes before it."""
     offset = int(cursor or "0")
     record = read_record(folder)
-    name = record.replica_name(task.role, task.index) if record else None
+    name = record.replica_name(replica.role, replica.index) if record else None
     if name is None:
         return LogSlice(b"", cursor, LogState.GONE)
-    run = folder / attempts.run_name(task.run)
+    run = folder / attempts.run_name(replica.run)
     has_ended = attempts.read_text(run / "ends" / name) is not None
     parts = (*(run / "logs").relative_to(root).parts, f"{name}.output")
     with attempts.open_beneath(root, parts) as file:

@@ -61,7 +61,7 @@ def new_browser(served: Served) -> Iterator[Callable[[], Browser]]:
 def browser(new_browser: Callable[[], Browser], endpoint: Endpoint) -> Browser:
     """The owner's browser, signed in to the console."""
     made = new_browser()
-    made.sign_in(endpoint.task.attempt.job.owner)
+    made.sign_in(endpoint.replica.attempt.job.owner)
     return made
 
 

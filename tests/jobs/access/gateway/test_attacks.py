@@ -14,7 +14,7 @@ from jobs.access.gateway.connector import Listeners
 from jobs.access.gateway.visits import EndpointAccess
 from jobs.models import Endpoint
 from jobs.states import State
-from tests.factories import make_endpoint, make_job, task_of
+from tests.factories import make_endpoint, make_job, replica_of
 from tests.jobs.access.gateway.served import CONSOLE, Browser, Served
 from tests.jobs.access.gateway.served import Job as ServedJob
 
@@ -233,7 +233,7 @@ def test_two_peoples_requests_share_no_cookies_of_the_jobs(
 ) -> None:
     browser.request("GET", host, "/cookie?set=login=owner;%20Path=/")
     other = new_browser()
-    other.sign_in(endpoint.task.attempt.job.owner)
+    other.sign_in(endpoint.replica.attempt.job.owner)
     other.open(endpoint)
     assert "cookie" not in job.headers()
 
@@ -339,7 +339,7 @@ def test_whatever_a_job_answers_the_browser_gets_http(
         with subtests.test(answer=answer, status=status, body=body):
             with wire(answer) as port:
                 label = f"wire-{port}"
-                seen = browser.open(make_endpoint(endpoint.task, port=port, label=label))
+                seen = browser.open(make_endpoint(endpoint.replica, port=port, label=label))
             assert seen.status_code == status
             assert body is None or seen.content == body
 
@@ -365,15 +365,15 @@ def test_listeners_are_asked_for_new_connections_and_for_each_replica_of_its_own
     asked: list[int] = []
 
     async def ask(self: Listeners, standing: EndpointAccess) -> str:
-        asked.append(standing.task)
+        asked.append(standing.replica)
         return "same"
 
     monkeypatch.setattr(Listeners, "ask", ask)
     for _ in range(5):
         assert browser.get(host, "/").status_code == 200
     assert len(asked) <= 2
-    mine = endpoint.task.attempt.job
+    mine = endpoint.replica.attempt.job
     another = make_job(State.RUNNING, owner=mine.owner, quota=mine.quota)
-    second = make_endpoint(task_of(another), port=endpoint.port)
+    second = make_endpoint(replica_of(another), port=endpoint.port)
     assert browser.open(second).status_code == 200
-    assert asked[-2:] == [second.task_id] * 2
+    assert asked[-2:] == [second.replica_id] * 2

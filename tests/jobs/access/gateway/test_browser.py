@@ -63,7 +63,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def neighbour(endpoint: Endpoint, job: Job) -> Endpoint:
-    return make_endpoint(endpoint.task, port=job.port, label="neighbour")
+    return make_endpoint(endpoint.replica, port=job.port, label="neighbour")
 
 
 def set_scene(context: BrowserContext, served: Served, endpoint: Endpoint, neighbour: Endpoint) -> Scene:
@@ -87,7 +87,7 @@ def assert_refused(page: Page, frames: list[Frame]) -> None:
 def test_a_notebook_does_nothing_at_the_console_in_the_persons_name(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint
 ) -> None:
-    job = endpoint.task.attempt.job
+    job = endpoint.replica.attempt.job
     stop = f"/jobs/{job.public_id}/stop"
 
     def look(context: BrowserContext) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def test_a_notebook_does_nothing_at_the_console_in_the_persons_name(
 def test_a_notebooks_form_does_not_stop_a_job_either(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint
 ) -> None:
-    job = endpoint.task.attempt.job
+    job = endpoint.replica.attempt.job
 
     def look(context: BrowserContext) -> int:
         scene = set_scene(context, served, endpoint, neighbour)

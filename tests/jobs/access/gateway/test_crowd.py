@@ -37,7 +37,7 @@ def test_one_person_cannot_take_all_places(
     settings.CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON = 2
     other = new_browser()
     someone = make_user()
-    make_membership(someone, endpoint.task.attempt.job.workspace, Role.ADMIN)
+    make_membership(someone, endpoint.replica.attempt.job.workspace, Role.ADMIN)
     other.sign_in(someone)
     other.open(endpoint)
     with browser.socket(host, "/socket"):

@@ -56,7 +56,7 @@ def test_its_socket_its_service_worker_and_its_resources_work(
             "url": page.url,
         }
 
-    found = in_chromium(look, session_key=browser.sign_in(endpoint.task.attempt.job.owner))
+    found = in_chromium(look, session_key=browser.sign_in(endpoint.replica.attempt.job.owner))
     assert found["socket"] == [300_000, 7, ""]
     assert found["resource"] == 200
     assert found["worker"] == "by the worker"
@@ -89,5 +89,5 @@ def test_the_token_is_given_under_the_name_that_the_job_announced(
 ) -> None:
     Endpoint.objects.filter(pk=endpoint.pk).update(token_name="tkn", path="/?folder=/job")
     browser.open(endpoint)
-    token = decrypt(Attempt.objects.get(pk=endpoint.task.attempt_id).endpoint_token)
+    token = decrypt(Attempt.objects.get(pk=endpoint.replica.attempt_id).endpoint_token)
     assert [target for _method, target, _headers in job.seen] == [f"/?folder=/job&tkn={token}"]

@@ -30,7 +30,7 @@ def ticket_address(browser: Browser, endpoint: Endpoint, then: str = "/") -> str
 
 
 def owner_of(endpoint: Endpoint) -> User:
-    return User.objects.get(jobs__attempts__tasks__endpoints=endpoint)
+    return User.objects.get(jobs__attempts__replicas__endpoints=endpoint)
 
 
 def test_the_link_on_the_jobs_page_leads_to_the_endpoint_and_carries_its_token(
@@ -84,7 +84,7 @@ def test_a_ticket_is_good_for_half_a_minute(browser: Browser, endpoint: Endpoint
 
 
 def test_a_ticket_is_good_for_one_endpoint(browser: Browser, endpoint: Endpoint, job: ServedJob) -> None:
-    other = make_endpoint(endpoint.task, port=job.port, label="other")
+    other = make_endpoint(endpoint.replica, port=job.port, label="other")
     address = ticket_address(browser, endpoint)
     browser.cookies(browser.host(other)).update(browser.cookies(browser.host(endpoint)))
     assert browser.get(browser.host(other), address).status_code == 403

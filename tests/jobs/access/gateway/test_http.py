@@ -32,7 +32,7 @@ def test_a_head_request_has_the_headers_and_no_body(browser: Browser, host: str)
     assert (answer.status_code, answer.headers["content-length"], answer.content) == (200, "1000", b"")
 
 
-def test_the_path_and_query_are_neither_decoded_nor_tidied(
+def test_the_path_and_query_are_neither_decoded_nor_normalized(
     browser: Browser, host: str, job: Job, subtests: pytest.Subtests
 ) -> None:
     for target in [

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Locator, TimeoutError, expect  # noqa: A004  # theirs
 
-from jobs.dialects.jupyter_commands import mend_command
+from jobs.dialects.jupyter_commands import fix_command
 from jobs.models import Endpoint
 from quotas.encryption import decrypt
 from tests.factories import make_endpoint
@@ -50,20 +50,20 @@ NOTEBOOK = {
 }
 
 
-def mended_seed() -> str:
-    mended = mend_command(SEED)
-    assert mended is not None
-    return mended.command
+def fixed_seed() -> str:
+    fixed = fix_command(SEED)
+    assert fixed is not None
+    return fixed.command
 
 
 COMMANDS = {
-    "mended": mended_seed(),
+    "fixed": fixed_seed(),
     "lab": (
         "JUPYTER_TOKEN=$JOB_CONSOLE_ENDPOINT_TOKEN exec jupyter lab --allow-root --no-browser --ip=127.0.0.1 "
         "--port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST"
     ),
 }
-"""The seed's, as the console mends it; and one that never heard of a gateway."""
+"""The seed's, as the console fixes it; and one that never heard of a gateway."""
 
 
 @pytest.fixture
@@ -76,9 +76,9 @@ def jupyter(request: pytest.FixtureRequest, transactional_db: None, tmp_path: Pa
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path / "home"),
         "PAI_CONTAINER_HOST_jupyter_PORT_LIST": str(port),
-        "JOB_CONSOLE_ENDPOINT_TOKEN": decrypt(endpoint.task.attempt.endpoint_token),
+        "JOB_CONSOLE_ENDPOINT_TOKEN": decrypt(endpoint.replica.attempt.endpoint_token),
     }
-    command = ["bash", "-c", COMMANDS[getattr(request, "param", "mended")]]
+    command = ["bash", "-c", COMMANDS[getattr(request, "param", "fixed")]]
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
@@ -105,7 +105,7 @@ def answers(port: int) -> bool:
 def visitor(new_browser: Any, jupyter: Endpoint) -> Browser:
     """The owner's browser."""
     made: Browser = new_browser()
-    made.sign_in(jupyter.task.attempt.job.owner)
+    made.sign_in(jupyter.replica.attempt.job.owner)
     return made
 
 
@@ -135,7 +135,7 @@ def test_without_the_links_token_jupyter_itself_refuses(visitor: Browser, jupyte
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("jupyter", "then"),
-    [("mended", "/notebooks/cell.ipynb"), ("lab", "/lab/tree/cell.ipynb")],
+    [("fixed", "/notebooks/cell.ipynb"), ("lab", "/lab/tree/cell.ipynb")],
     indirect=["jupyter"],
 )
 def test_a_person_opens_the_link_and_runs_a_cell(visitor: Browser, jupyter: Endpoint, then: str) -> None:
@@ -164,5 +164,5 @@ def test_a_person_opens_the_link_and_runs_a_cell(visitor: Browser, jupyter: Endp
         cell.page.keyboard.press("Control+Enter")
         return True
 
-    at = in_chromium(look, session_key=visitor.sign_in(jupyter.task.attempt.job.owner))
+    at = in_chromium(look, session_key=visitor.sign_in(jupyter.replica.attempt.job.owner))
     assert at.startswith(f"http://{visitor.host(jupyter)}:{visitor.port}{then}")

@@ -81,7 +81,7 @@ def ready(job: Job) -> Endpoint | None:
     """What the notebook announced, once it answers."""
     state = _looked_at(job).state
     assert state in (State.PENDING, State.RUNNING), job.reason_code
-    return Endpoint.objects.filter(task__attempt__job=job, label="jupyterlab", ready=True).first()
+    return Endpoint.objects.filter(replica__attempt__job=job, label="jupyterlab", ready=True).first()
 
 
 def test_a_notebook_from_its_template_opens_and_a_kernel_executes_a_cell_on_the_node(
@@ -89,7 +89,7 @@ def test_a_notebook_from_its_template_opens_and_a_kernel_executes_a_cell_on_the_
 ) -> None:
     job = begun(owner, quota)
     endpoint = wait_for(lambda: ready(job), 120, 0.5)
-    assert endpoint.task.node == "gpu1"
+    assert endpoint.replica.node == "gpu1"
     visitor = new_browser()
     visitor.sign_in(owner)
     host = visitor.host(endpoint)

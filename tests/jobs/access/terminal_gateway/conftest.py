@@ -37,7 +37,7 @@ from tests.factories import (
     make_spec,
     make_user,
     make_workspace,
-    task_of,
+    replica_of,
 )
 from tests.ports import free_port
 from tests.slurm import Slurm
@@ -48,7 +48,7 @@ SMALL = Resources(cpu_milli=1000, memory_mib=512)
 
 @dataclass
 class Place:
-    """A job with real processes; `task` is its first replica."""
+    """A job with real processes; `replica` is its first one."""
 
     job: Job
     backend: Backend
@@ -57,8 +57,8 @@ class Place:
     """The attempt's, on this machine."""
 
     @property
-    def task(self) -> Replica:
-        return task_of(self.job, "Main_Role")
+    def replica(self) -> Replica:
+        return replica_of(self.job, "Main_Role")
 
     @property
     def work(self) -> Path:
@@ -72,7 +72,7 @@ class Place:
         return "/job" if self.job.cluster.backend == "local" else str(self.work)
 
     def login(self) -> str:
-        return login_name(self.job, self.task)
+        return login_name(self.job, self.replica)
 
     def log(self) -> str:
         found = self.backend.observe([self.handle])[self.handle]

@@ -383,7 +383,7 @@ def test_what_is_left_of_an_ended_job_is_read_until_it_is_removed(mine: Browser,
     write(place, "model.pt", b"weights")
     place.end()
     now = timezone.now()
-    Replica.objects.filter(pk=place.task.pk).update(state=ReplicaState.SUCCEEDED)
+    Replica.objects.filter(pk=place.replica.pk).update(state=ReplicaState.SUCCEEDED)
     Attempt.objects.filter(job=place.job).update(ended_at=now)
     type(place.job).objects.filter(pk=place.job.pk).update(state=State.SUCCEEDED, ended_at=now)
     shown = mine.tab()

@@ -60,7 +60,7 @@ def test_gateway_sends_nothing_to_another_job_that_took_the_port(
     port = free_port()
     mine = begin_job(SERVES_ONCE.format(port=port))
     theirs = begin_job(LURKS.format(port=port))
-    endpoint: Endpoint = make_endpoint(mine.task, port=port)
+    endpoint: Endpoint = make_endpoint(mine.replica, port=port)
     assert browser.open(endpoint).text == "alice"
     host = browser.host(endpoint)
     assert browser.get(host, "/").text == "alice"
@@ -77,7 +77,7 @@ def test_gateway_asks_nobody_when_the_port_is_closed(
     browser: Browser, begin_job: Callable[..., Place]
 ) -> None:
     mine = begin_job()
-    endpoint = make_endpoint(mine.task, port=free_port())
+    endpoint = make_endpoint(mine.replica, port=free_port())
     answer = browser.open(endpoint)
     assert answer.status_code == 503
     assert "The service isn&#x27;t listening now" in answer.text
@@ -88,7 +88,7 @@ def test_gateway_passes_nothing_while_nobody_can_say_whose_the_port_is(
 ) -> None:
     port = free_port()
     mine = begin_job(SERVES_ONCE.format(port=port))
-    endpoint = make_endpoint(mine.task, port=port)
+    endpoint = make_endpoint(mine.replica, port=port)
     with console() as served:
         browser = Browser(served.port)
         browser.sign_in(people.owner)

@@ -145,7 +145,7 @@ def test_an_entry_is_a_row_and_two_events(owner: Client, place: Place) -> None:
     entry = AccessSession.objects.get()
     wait_for(lambda: AccessSession.objects.exclude(ended_at=None).exists())
     entry.refresh_from_db()
-    assert (entry.kind, entry.user, entry.task) == ("ssh", place.job.owner, place.task)
+    assert (entry.kind, entry.user, entry.replica) == ("ssh", place.job.owner, place.replica)
     assert (entry.address, entry.why) == ("127.0.0.1", "left")
     assert entry.ssh_key is not None
     assert entry.ssh_key.last_used_at is not None

@@ -34,7 +34,7 @@ MODES: dict[str, dict[str, Any]] = {
     "namespaces": {"isolation": Isolation.NAMESPACES},
     "none": {"isolation": Isolation.NONE},
 }
-TASK = ReplicaRef("worker", 0)
+REPLICA = ReplicaRef("worker", 0)
 
 
 @pytest.fixture(params=MODES)

@@ -163,14 +163,14 @@ def test_other_addresses_are_refused(tmp_path: Path, uri: str) -> None:
     bench.close()
 
 
-def test_a_trial_looks_and_brings_nothing(bench: LocalBench, bucket: Store) -> None:
+def test_a_check_looks_and_brings_nothing(bench: LocalBench, bucket: Store) -> None:
     bucket.put_at("in/one.txt", "one\n")
     submission = bench.submission(
         role("ls -A /job/in in 2>/dev/null | grep one", resources=ROOM),
         mounts=(place(bucket, "in/", "/job/in"),),
         secrets={"key": "s3cretkey"},
     )
-    handle = bench.backend.submit(replace(submission, trial=True))
+    handle = bench.backend.submit(replace(submission, is_check=True))
     wait_until_over(bench.backend, handle, timeout=60)
     lines = log_of(bench.backend, handle).splitlines()
     assert [" ".join(line.split()) for line in lines] == ["4 B one.txt", "s3://sets/in/: 1 files, 4 B"]
@@ -431,6 +431,6 @@ def test_a_persons_cache_that_somebody_has_just_made_or_died_making_is_theirs(tm
     half = tmp_path / "cache" / "7"
     half.mkdir(mode=0o700, parents=True)
     owner = (os.geteuid() or 2007, os.getegid() or 2007)
-    errand = SimpleNamespace(plan=SimpleNamespace(cache=str(half)), owner=owner)
-    assert data_transfer.cache(cast("Any", errand)) == str(half)
+    launch = SimpleNamespace(plan=SimpleNamespace(cache=str(half)), owner=owner)
+    assert data_transfer.cache(cast("Any", launch)) == str(half)
     assert half.stat().st_uid == owner[0]

@@ -19,7 +19,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, wait_until_over
-from tests.jobs.backends.beside import TASK, beside, listening, run, start, until
+from tests.jobs.backends.beside import REPLICA, beside, listening, run, start, until
 from tests.jobs.backends.local.images import IMAGE
 from tests.waiting import wait_for
 
@@ -171,7 +171,7 @@ async def test_a_port_of_one_address_does_not_open_that_of_another(bench: LocalB
     """The job listens on 127.0.0.2 with the number at which something else is on 127.0.0.1."""
     handle, port = listening(bench, "127.0.0.2")
     with socket.create_server(("127.0.0.1", port)):
-        assert await bench.backend.reach(handle, TASK, "127.0.0.1", port) == ("127.0.0.2", port)
+        assert await bench.backend.find_address(handle, REPLICA, "127.0.0.1", port) == ("127.0.0.2", port)
 
 
 async def test_a_session_in_a_container_is_in_the_container(contained: LocalBench) -> None:

@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> ListenerFiles:
 
 
 @pytest.fixture
-def task(place: ListenerFiles) -> Iterator[int]:
+def replica(place: ListenerFiles) -> Iterator[int]:
     """The replica's own process, with a command below it."""
     command = ["sh", "-c", "sleep 600 & wait"]
     process = subprocess.Popen(command, env={**os.environ, "SLURM_JOB_ID": "77"}, start_new_session=True)
@@ -89,7 +89,7 @@ def opened(place: ListenerFiles, change: str = "pass") -> Iterator[subprocess.Po
         process.wait()
 
 
-async def test_only_who_has_the_consoles_certificate_gets_in(place: ListenerFiles, task: int) -> None:
+async def test_only_who_has_the_consoles_certificate_gets_in(place: ListenerFiles, replica: int) -> None:
     with opened(place):
         said = place.read_answer()
         assert said is not None
@@ -100,9 +100,9 @@ async def test_only_who_has_the_consoles_certificate_gets_in(place: ListenerFile
             ssl._create_unverified_context(),
         ]
         for context in strangers:
-            assert _heard(said[0], context, protocol.encode_json({**REACH, "pid": task})) == b""
+            assert _heard(said[0], context, protocol.encode_json({**REACH, "pid": replica})) == b""
         with pytest.raises(NoEntry) as refused:
-            await ListenerTransport(place, "python3 archive", classify).ask({**REACH, "pid": task}, 60)
+            await ListenerTransport(place, "python3 archive", classify).ask({**REACH, "pid": replica}, 60)
         assert refused.value.barrier is Barrier.NOT_ITS_OWN
     for name in ("door", "door-key"):
         assert stat.S_IMODE((place.folder / name).stat().st_mode) == 0o600
@@ -118,28 +118,28 @@ def _heard(port: int, context: ssl.SSLContext, says: bytes) -> bytes:
     return b""
 
 
-async def test_a_console_that_dies_leaves_nothing_of_its_session(place: ListenerFiles, task: int) -> None:
+async def test_a_console_that_dies_leaves_nothing_of_its_session(place: ListenerFiles, replica: int) -> None:
     with opened(place):
         door = ListenerTransport(place, "python3 archive", classify)
-        session = await RemoteSession.begin(door, {**LINE, "pid": task})
+        session = await RemoteSession.begin(door, {**LINE, "pid": replica})
         pid = int((await session.read(100)).split()[0])
         door._writer.transport.abort()
         await asyncio.to_thread(wait_for, lambda: not Path(f"/proc/{pid}").exists())
         assert await session.wait() == Ended()
         await session.close()
-    assert _children(task)
+    assert _children(replica)
 
 
-def test_it_closes_when_nobody_comes_and_with_its_replica(place: ListenerFiles, task: int) -> None:
+def test_it_closes_when_nobody_comes_and_with_its_replica(place: ListenerFiles, replica: int) -> None:
     with opened(place, "listener.IDLE_S = 0.1") as door:
         assert door.wait(60) == 0
     (place.folder / "run-1" / "doors" / "worker-0").unlink()
     with opened(place) as door:
-        os.killpg(task, 9)
+        os.killpg(replica, 9)
         assert door.wait(60) == 0
 
 
-def test_a_console_that_says_nothing_any_more_is_gone(place: ListenerFiles, task: int) -> None:
+def test_a_console_that_says_nothing_any_more_is_gone(place: ListenerFiles, replica: int) -> None:
     """As after the death of an srun, of which its step does not hear."""
     archive = bundle.publish(place.folder.parents[1])
     change = "protocol.SILENCE_S, protocol.PING_S = 0.5, 0.1"
@@ -148,7 +148,7 @@ def test_a_console_that_says_nothing_any_more_is_gone(place: ListenerFiles, task
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(protocol.encode_json({**LINE, "pid": task}))
+        process.stdin.write(protocol.encode_json({**LINE, "pid": replica}))
         process.stdin.flush()
         heard, output = protocol.MessageReader(), b""
         while data := os.read(process.stdout.fileno(), 65536):

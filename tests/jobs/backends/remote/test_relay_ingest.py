@@ -1,4 +1,4 @@
-"""What couriers bring, at the console's end: nothing but what belongs there, whatever is sent."""
+"""Relay ingest: it stores nothing but what belongs to the attempt, whatever is sent."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_attempt_that_there_is_none_of_is_not_known(attempt: Attempt, key: st
         )
 
 
-def test_an_attempt_on_nodes_that_share_the_folder_has_no_courier(attempt: Attempt) -> None:
+def test_an_attempt_on_nodes_that_share_the_folder_has_no_relay(attempt: Attempt) -> None:
     told = json.loads(attempt.read("job.json"))
     (attempt.folder / "job.json").write_text(json.dumps({**told, "apart": False, "time_limit_s": 1}))
     with pytest.raises(UnknownAttempt):

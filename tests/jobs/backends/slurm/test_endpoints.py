@@ -131,7 +131,7 @@ def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_
     (tmp_path / "work" / "worker-0").mkdir(parents=True)
     asked: list[int] = []
 
-    def check(_handle: Handle, _task: ReplicaRef, port: int) -> None:
+    def check(_handle: Handle, _replica: ReplicaRef, port: int) -> None:
         asked.append(port)
 
     with listener() as one, listener() as other:

@@ -48,7 +48,7 @@ class Files:
     def seen(self, listed: ListedJob, todo: PendingActions | None = None) -> Observation | None:
         kept = read_record(self.folder)
         assert kept is not None
-        return recovery.observe_rewound(self.folder, kept, listed, todo or PendingActions())
+        return recovery.observe_lost_state(self.folder, kept, listed, todo or PendingActions())
 
     def looked(self, listed: ListedJob, todo: PendingActions | None = None) -> tuple[State, ReasonCode]:
         """What the console is told, whoever knows it."""

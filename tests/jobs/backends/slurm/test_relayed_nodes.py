@@ -32,7 +32,7 @@ from jobs.states import ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Supplied, Tree
 from jobs.trees import Kind as FileKind
 from tests.jobs.backends.benches import all_pids, log_of, replica, role, text_of, wait_until_over
-from tests.jobs.backends.beside import TASK, everything, run
+from tests.jobs.backends.beside import REPLICA, everything, run
 from tests.jobs.backends.slurm.test_ends import sentence
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.serving import reserved, web_server
@@ -188,7 +188,7 @@ def test_a_requeued_job_is_the_next_run(apart: SlurmBench) -> None:
     assert (apart.attempt(handle) / "run-2" / "logs" / "worker-0.output").read_text() == "run 1\n"
 
 
-def couriers(nodes_folder: Path) -> list[int]:
+def node_relays(nodes_folder: Path) -> list[int]:
     """Those that are at work on nodes."""
     said = {pid: text_of(pid, "cmdline").split("\0") for pid in all_pids()}
     return [
@@ -196,7 +196,7 @@ def couriers(nodes_folder: Path) -> list[int]:
     ]
 
 
-def test_what_was_written_while_the_console_was_away_and_couriers_were_killed_follows(
+def test_what_was_written_while_the_console_was_away_and_relays_were_killed_follows(
     apart: SlurmBench, web: Web, nodes_folder: Path
 ) -> None:
     go, said = apart.judge / "go", apart.judge / "said"
@@ -205,7 +205,7 @@ def test_what_was_written_while_the_console_was_away_and_couriers_were_killed_fo
     handle = apart.backend.submit(apart.submission(role(command, nodes=on("cpu1"))))
     wait_for(lambda: log_of(apart.backend, handle) == "one\n", PATIENCE_S)
     web.stop()
-    killed = wait_for(lambda: couriers(nodes_folder), PATIENCE_S)
+    killed = wait_for(lambda: node_relays(nodes_folder), PATIENCE_S)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     go.touch()
@@ -272,7 +272,7 @@ async def test_uploads_are_fetched_and_people_get_in(apart: SlurmBench) -> None:
     nowhere.mkdir()
     by_door = SlurmBackend(replace(apart.config, **by_rest_of(apart, nowhere)))
     wanted = SessionRequest(SessionKind.LINE, line="cat left; exit 6")
-    session = await by_door.exec(handle, TASK, wanted)
+    session = await by_door.exec(handle, REPLICA, wanted)
     assert (await everything(session), await session.wait()) == ("note\n", Ended(exit_code=6))
     await session.close()
     apart.backend.stop(handle, grace_s=0, signal="KILL")

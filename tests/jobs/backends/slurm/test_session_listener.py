@@ -17,7 +17,7 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.spec import Framework, Resources
 from jobs.states import Phase, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
-from tests.jobs.backends.beside import TASK, beside, enterable, everything, listening, run, start, until
+from tests.jobs.backends.beside import REPLICA, beside, enterable, everything, listening, run, start, until
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
@@ -87,11 +87,11 @@ async def test_much_goes_both_ways_and_what_is_left_is_told(by_door: SlurmBench)
 
 async def test_a_port_and_sftp(by_door: SlurmBench) -> None:
     handle, port = listening(by_door)
-    host, reached = await enterable(by_door).reach(handle, TASK, "localhost", port)
+    host, reached = await enterable(by_door).find_address(handle, REPLICA, "localhost", port)
     with socket.create_connection((host, reached), timeout=60):
         pass
     with socket.create_server(("127.0.0.1", 0)) as others, pytest.raises(NoEntry) as refused:
-        await enterable(by_door).reach(handle, TASK, "localhost", others.getsockname()[1])
+        await enterable(by_door).find_address(handle, REPLICA, "localhost", others.getsockname()[1])
     assert refused.value.barrier is Barrier.NOT_ITS_OWN
     async with beside(by_door, handle, SessionRequest(SessionKind.FILES)) as session:
         await session.write(struct.pack(">IBI", 5, SFTP_INIT, 3))
@@ -131,8 +131,8 @@ async def test_nobody_is_led_to_a_node_that_is_not_the_jobs(by_door: SlurmBench)
     node, rest = started.read_text().split(" ", 1)
     started.write_text(f"{'cpu2' if node == 'cpu1' else 'cpu1'} {rest}")
     for entering in (
-        enterable(by_door).exec(handle, TASK, SessionRequest(SessionKind.LINE, line="true")),
-        enterable(by_door).reach(handle, TASK, "localhost", port),
+        enterable(by_door).exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true")),
+        enterable(by_door).find_address(handle, REPLICA, "localhost", port),
     ):
         with pytest.raises(NoEntry) as refused:
             await entering

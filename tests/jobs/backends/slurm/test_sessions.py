@@ -18,7 +18,16 @@ from jobs.backends.slurm.script import job_script
 from jobs.spec import Framework, Resources, SecretRef
 from jobs.states import State
 from tests.jobs.backends.benches import all_pids, log_of, role, text_of, wait_until_over
-from tests.jobs.backends.beside import TASK, beside, everything, folder_client, list_files, run, start, until
+from tests.jobs.backends.beside import (
+    REPLICA,
+    beside,
+    everything,
+    folder_client,
+    list_files,
+    run,
+    start,
+    until,
+)
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.waiting import wait_for
 
@@ -75,7 +84,7 @@ async def test_what_a_job_writes_for_its_process_is_no_entry_unless_it_is_a_numb
 ) -> None:
     handle = await asyncio.to_thread(_pretended, on_slurm, pid)
     with pytest.raises(NoEntry) as refused:
-        await on_slurm.backend.exec(handle, TASK, SessionRequest(SessionKind.LINE, line="true"))
+        await on_slurm.backend.exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true"))
     assert refused.value.barrier is Barrier.NOT_RUNNING
 
 
@@ -135,7 +144,7 @@ async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
         controller.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(NoEntry) as refused:
-                await on_slurm.backend.exec(handle, TASK, SessionRequest(SessionKind.LINE, line="true"))
+                await on_slurm.backend.exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true"))
             assert refused.value.barrier is Barrier.ENGINE_AWAY
             await session.write(b"echo sti''ll\n")
             await until(session, "still")
@@ -183,7 +192,7 @@ async def test_without_a_python_on_the_nodes_it_is_said_why(on_slurm: SlurmBench
     handle = start(on_slurm)
     on_slurm.backend = Releasing(replace(on_slurm.config, python=str(old)))
     with pytest.raises(NoEntry) as refused:
-        await on_slurm.backend.exec(handle, TASK, SessionRequest(SessionKind.LINE, line="true"))
+        await on_slurm.backend.exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true"))
     assert refused.value.barrier is Barrier.FAILED
     assert "need Python 3.11" in refused.value.detail
 

@@ -84,7 +84,7 @@ def test_another_signal_is_followed_by_term_with_time_left_for_it() -> None:
     assert stop.steps == ((100.0, "USR1"), (370.0, "TERM"))
     assert stop.next_after(100.0) == 370.0
     assert stop.next_after(371.0) == 400.0
-    assert [number.name for number in stop.due(371.0)] == ["SIGUSR1", "SIGTERM"]
+    assert [number.name for number in stop.list_due_signals(371.0)] == ["SIGUSR1", "SIGTERM"]
 
 
 def test_of_two_deadlines_the_earlier_stays_and_the_reason_is_the_first() -> None:

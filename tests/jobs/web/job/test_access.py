@@ -17,7 +17,7 @@ from jobs.states import State
 from quotas.models import Cluster, Role
 from tests import required
 from tests.confirmed import confirm
-from tests.factories import make_endpoint, make_job, make_membership, make_user, task_of
+from tests.factories import make_endpoint, make_job, make_membership, make_user, replica_of
 
 pytestmark = pytest.mark.django_db
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0bPJ8UqQJ0x1m5m6JYtSx4cyUoXqf1yTtO8Qm4k0aN me@laptop"
@@ -122,7 +122,9 @@ def test_switched_off_and_unreachable_gateways_say_so(
 
 
 def test_who_is_inside_is_listed_and_can_be_put_out(client: Client, job: Job) -> None:
-    entry = AccessSession.objects.create(user=job.owner, task=task_of(job), kind="ssh", address="192.0.2.7")
+    entry = AccessSession.objects.create(
+        user=job.owner, replica=replica_of(job), kind="ssh", address="192.0.2.7"
+    )
     assert "192.0.2.7" in _page(client, job)
     client.post(reverse("entry_end", args=[entry.pk]))
     entry.refresh_from_db()
@@ -132,7 +134,7 @@ def test_who_is_inside_is_listed_and_can_be_put_out(client: Client, job: Job) ->
 
 
 def test_an_admin_ends_entries_in_the_admin(job: Job) -> None:
-    entry = AccessSession.objects.create(user=job.owner, task=task_of(job), kind="ssh")
+    entry = AccessSession.objects.create(user=job.owner, replica=replica_of(job), kind="ssh")
     root = make_user("root", admin=True)
     client = Client()
     client.force_login(root)
@@ -180,7 +182,7 @@ def test_the_config_lines_are_what_openssh_reads(client: Client, job: Job, tmp_p
 
 
 def test_what_it_serves_is_there_with_the_commands_for_each_client(client: Client, job: Job) -> None:
-    endpoint = make_endpoint(task_of(job), port=8888, path="/lab", host="192.0.2.9")
+    endpoint = make_endpoint(replica_of(job), port=8888, path="/lab", host="192.0.2.9")
     page = _page(client, job)
     login = f"{job.public_id}.main-0@testserver"
     for copied in (
@@ -198,7 +200,7 @@ def test_what_it_serves_is_there_with_the_commands_for_each_client(client: Clien
 
 
 def test_where_an_admin_allows_it_the_address_inside_the_network_is_shown(client: Client, job: Job) -> None:
-    make_endpoint(task_of(job), port=8888, host="192.0.2.9")
+    make_endpoint(replica_of(job), port=8888, host="192.0.2.9")
     Cluster.objects.filter(pk=job.cluster_id).update(shows_addresses=True)
     page = _page(client, job)
     assert 'data-copy="192.0.2.9:8888"' in page
@@ -213,8 +215,8 @@ def test_where_an_admin_allows_it_the_address_inside_the_network_is_shown(client
 
 def test_what_is_not_ready_says_why_and_what_was_found_is_offered(client: Client, job: Job) -> None:
     lacking: dict[str, Any] = {"why": "other_port", "why_params": {"port": 8888, "other": 7860}}
-    make_endpoint(task_of(job), port=8888, ready=False, **lacking)
-    found = make_endpoint(task_of(job), label="7860", port=7860, source="found")
+    make_endpoint(replica_of(job), port=8888, ready=False, **lacking)
+    found = make_endpoint(replica_of(job), label="7860", port=7860, source="found")
     page = _page(client, job)
     assert "Nothing listens on port 8888, but the job listens on port 7860" in page
     assert "Port 7860 listens, though nobody asked for it" in page

@@ -13,7 +13,7 @@ from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import Node
-from tests.factories import attempt_of, make_job, make_spec, task_of
+from tests.factories import attempt_of, make_job, make_spec, replica_of
 from tests.jobs.web.conftest import People, browser, seen
 
 ROLES = (RoleSpec(name="main", command="train", resources=Resources(gpus=2, gpu_type="A100")),)
@@ -71,7 +71,7 @@ def test_who_may_not_keep_it(people: People, job: Job) -> None:
 def test_what_was_measured_is_on_a_tab_for_those_who_may_read(people: People, job: Job) -> None:
     at = now()
     ReplicaUsage.objects.create(
-        task=task_of(job),
+        replica=replica_of(job),
         at=at,
         cpu_milli=1500,
         memory_mib=2048,

@@ -25,7 +25,7 @@ from jobs.models import (
 )
 from jobs.spec import CompletionPolicy, RoleSpec
 from jobs.states import ReasonCode, ReplicaState, State
-from tests.factories import attempt_of, make_endpoint, make_job, make_spec, make_task, task_of
+from tests.factories import attempt_of, make_endpoint, make_job, make_replica, make_spec, replica_of
 from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
 
 Queries = Callable[..., AbstractContextManager[object]]
@@ -98,7 +98,7 @@ def test_a_waiting_job_says_why_and_what_would_start_it(people: People) -> None:
 
 def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
-    Replica.objects.filter(pk=task_of(job).pk).update(exit_code=127)
+    Replica.objects.filter(pk=replica_of(job).pk).update(exit_code=127)
     lines = [f"line {number}" for number in range(40)]
     write_log(job, ("\n".join(lines) + "\n\x1b[31m<b>nvidia-smi: not found</b>\x1b[0m\n").encode())
     response = browser(people.owner).get(url(job))
@@ -116,11 +116,11 @@ def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
         owner=people.owner,
         quota=people.quota,
         spec=spec,
-        tasks_failed=1,
+        replicas_failed=1,
         reason_code=ReasonCode.COMPLETED_WITH_FAILURES,
         reason_params={"failed": 1, "total": 1},
     )
-    Replica.objects.filter(pk=task_of(job).pk).update(state=ReplicaState.FAILED, exit_code=127)
+    Replica.objects.filter(pk=replica_of(job).pk).update(state=ReplicaState.FAILED, exit_code=127)
     text = seen(browser(people.owner).get(url(job)))
     assert "1 of 1 tasks failed" in text
     assert "Exit code 127" in text
@@ -152,7 +152,7 @@ def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, jo
 
 
 def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
-    endpoint = make_endpoint(task_of(job), ready=False)
+    endpoint = make_endpoint(replica_of(job), ready=False)
     assert "Nothing listens there yet" in seen(browser(people.owner).get(url(job)))
     endpoint.ready = True
     endpoint.save()
@@ -165,24 +165,24 @@ def test_replicas_page_by_page(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     client = browser(people.owner)
     first = client.get(url(job, "replicas")).context["replicas"]
-    assert [row.task.index for row in first.rows] == list(range(100))
+    assert [row.replica.index for row in first.rows] == list(range(100))
     assert first.previous_query == ""
     second = client.get(url(job) + first.next_query).context["replicas"]
     last = client.get(url(job) + second.next_query).context["replicas"]
-    assert [row.task.index for row in last.rows] == list(range(200, 250))
+    assert [row.replica.index for row in last.rows] == list(range(200, 250))
     assert last.next_query == ""
     back = client.get(url(job) + last.previous_query).context["replicas"]
-    assert [row.task.index for row in back.rows] == list(range(100, 200))
+    assert [row.replica.index for row in back.rows] == list(range(100, 200))
 
 
 def test_a_replica_that_did_not_use_its_image_is_marked(people: People, job: Job) -> None:
-    Replica.objects.filter(pk=task_of(job).pk).update(image_used=False)
+    Replica.objects.filter(pk=replica_of(job).pk).update(image_used=False)
     assert "image not used" in seen(browser(people.owner).get(url(job, "replicas")))
 
 
 def test_replicas_of_an_earlier_attempt_can_be_looked_at(people: People, job: Job) -> None:
-    Replica.objects.filter(pk=task_of(job).pk).update(node="old-node")
-    make_task(new_attempt(job, 2), node="new-node", run=1)
+    Replica.objects.filter(pk=replica_of(job).pk).update(node="old-node")
+    make_replica(new_attempt(job, 2), node="new-node", run=1)
     Job.objects.filter(pk=job.pk).update(attempt_number=2)
     client = browser(people.owner)
     assert "new-node" in seen(client.get(url(job, "replicas")))
@@ -210,7 +210,7 @@ def test_a_log_that_is_not_there_is_no_error(people: People, job: Job, query: st
 def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None:
     Event.objects.create(job=job, kind=Event.Kind.SUBMITTED, actor=people.owner)
     params = {"role": "main", "index": 0, "state": "FAILED", "exit_code": 127}
-    Event.objects.create(job=job, kind=Event.Kind.TASK_ENDED, params=params)
+    Event.objects.create(job=job, kind=Event.Kind.REPLICA_ENDED, params=params)
     text = seen(browser(people.owner).get(url(job, "events")))
     assert text.index("main-0 ended: Failed") < text.index("Submitted by alice")
     assert "Exit code 127: the command was not found" in text
@@ -271,8 +271,8 @@ def test_queries_do_not_grow_with_replicas_and_history(
     job = make_job(
         State.FAILED, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1", text="{}"
     )
-    for task in Replica.objects.filter(attempt__job=job)[:10]:
-        make_endpoint(task)
+    for replica in Replica.objects.filter(attempt__job=job)[:10]:
+        make_endpoint(replica)
     for _each in range(30):
         Event.objects.create(job=job, kind=Event.Kind.SUBMITTED, actor=people.owner)
         make_job(owner=people.owner, quota=people.quota, origin=job)
@@ -287,7 +287,7 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     folder, command = "jobs/abc/1/work/main-0", "podman export --output=x.tar x"
     params = {"exit_code": 1, "kept_s": 3600, "kept_folder": folder, "kept_container": command}
-    rows = Replica.objects.filter(pk=task_of(job).pk)
+    rows = Replica.objects.filter(pk=replica_of(job).pk)
     rows.update(exit_code=1, reason_params=params, ended_at=now())
     text = seen(browser(people.owner).get(url(job)))
     assert "Kept for debugging. It is removed:" in text
@@ -301,7 +301,7 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
 
 
 def test_terminal_tab_shows_the_job_id_in_the_head(people: People, job: Job) -> None:
-    AccessSession.objects.create(user=people.owner, task=task_of(job), kind=AccessSession.Kind.TERMINAL)
+    AccessSession.objects.create(user=people.owner, replica=replica_of(job), kind=AccessSession.Kind.TERMINAL)
     head = seen(browser(people.owner).get(url(job, "terminal"))).partition('id="job-head"')[2]
     shown = head.partition('class="mono clip"')[2].partition("</span>")[0]
     assert shown.rpartition(">")[2] == job.public_id
@@ -320,7 +320,7 @@ def test_main_button_of_an_interactive_job_opens_what_it_serves(people: People, 
     page = seen(client.get(url(job)))
     assert "Starting…" in page
     assert f"/jobs/{job.public_id}/opening?to=jupyterlab" in page
-    endpoint = make_endpoint(task_of(job), label="jupyterlab")
+    endpoint = make_endpoint(replica_of(job), label="jupyterlab")
     page = seen(client.get(url(job)))
     assert "Starting…" not in page
     assert f'class="btn btn-primary" href="/endpoints/{endpoint.slug}/open"' in page
@@ -336,7 +336,7 @@ def test_keys_of_the_tabs_are_in_their_order(people: People, job: Job) -> None:
 def test_metrics_tab_shows_cpu_in_the_unit_of_its_chart(people: People, job: Job) -> None:
     points = [[now().timestamp(), None, 6]]
     columns = {"at": now(), "cpu_s": 1, "cpu_milli": 60, "memory_mib": 100, "points": points}
-    ReplicaUsage.objects.create(task=task_of(job), **columns)
+    ReplicaUsage.objects.create(replica=replica_of(job), **columns)
     table = seen(browser(people.owner).get(url(job, "metrics"))).partition("<tbody>")[2]
     assert '<td class="num">6%</td>' in table
 
@@ -346,8 +346,10 @@ def test_replicas_that_were_ended_for_another_say_which_failed(people: People, e
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     attempt = attempt_of(job)
     Replica.objects.filter(attempt=attempt).delete()
-    make_task(attempt, "w", 0, state=ReplicaState.FAILED, exit_code=143)
-    make_task(attempt, "w", 1, state=ReplicaState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9))
+    make_replica(attempt, "w", 0, state=ReplicaState.FAILED, exit_code=143)
+    make_replica(
+        attempt, "w", 1, state=ReplicaState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9)
+    )
     Attempt.objects.filter(pk=attempt.pk).update(end_kind=end_kind)
     page = seen(browser(people.owner).get(url(job, "replicas")))
     assert ("Stopped because w-1 failed" in page) is not bool(end_kind)

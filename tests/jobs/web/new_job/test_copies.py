@@ -12,7 +12,7 @@ from jobs.models import Job, JobFile, Replica
 from jobs.states import State
 from jobs.submission import templates
 from jobs.web.new_job.copies import LONGEST_NAME, copy_job, free_name
-from tests.factories import TEMPLATE_FILE, make_job, make_template, task_of
+from tests.factories import TEMPLATE_FILE, make_job, make_template, replica_of
 from tests.jobs.web.conftest import People, browser, seen
 from tests.jobs.web.test_new import JUPYTER
 
@@ -78,7 +78,7 @@ def test_code_of_a_branch_is_the_same_commit_or_the_newest_as_one_chooses(people
         State.SUCCEEDED, owner=people.owner, quota=people.quota, text=json.dumps(bare), dialect="dlc"
     )
     assert client.get("/jobs/new", {"like": ran.public_id}).context["code"] is None
-    Replica.objects.filter(pk=task_of(ran).pk).update(commit="b" * 40)
+    Replica.objects.filter(pk=replica_of(ran).pk).update(commit="b" * 40)
     page = client.get("/jobs/new", {"like": ran.public_id})
     assert (page.context["code"].newest, "b" * 40 in page.context["text"]) == (True, False)
     page = client.get("/jobs/new", {"like": ran.public_id, "code": "same"})

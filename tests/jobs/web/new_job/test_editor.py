@@ -21,7 +21,7 @@ def check(client: Client, text: str, **fields: str) -> Any:
     return json.loads(client.post("/jobs/check", {"text": text, **fields}).content)
 
 
-def mend(client: Client, text: str, fix: object) -> Response:
+def apply_fix(client: Client, text: str, fix: object) -> Response:
     return client.post("/jobs/mend", {"text": text, "fix": json.dumps(fix)})
 
 
@@ -59,16 +59,16 @@ def test_an_unknown_dialect_is_a_bad_request(people: People) -> None:
 def test_an_offered_fix_can_be_made(people: People) -> None:
     client = browser(people.owner)
     [fix] = [note["fix"] for note in check(client, JUPYTER)["notes"] if note["fix"]]
-    mended = json.loads(mend(client, JUPYTER, fix).content)["text"]
-    assert json.loads(mended)["taskRoles"][0]["command"] == fix["value"]
-    assert not [note for note in check(client, mended)["notes"] if note["fix"]]
+    fixed = json.loads(apply_fix(client, JUPYTER, fix).content)["text"]
+    assert json.loads(fixed)["taskRoles"][0]["command"] == fix["value"]
+    assert not [note for note in check(client, fixed)["notes"] if note["fix"]]
 
 
 def test_a_fix_that_makes_no_sense_is_refused(people: People) -> None:
     client = browser(people.owner)
     for fix in ("x", {}, {"pointer": "/a"}, None):
-        assert mend(client, HELLO, fix).status_code == 400
-    assert mend(client, "{", {"pointer": "/a", "value": 1}).status_code == 400
+        assert apply_fix(client, HELLO, fix).status_code == 400
+    assert apply_fix(client, "{", {"pointer": "/a", "value": 1}).status_code == 400
 
 
 def test_scripts_without_a_sign_in_get_no_page(db: None) -> None:
@@ -115,8 +115,8 @@ def test_misspelt_key_is_renamed_by_its_button_and_not_by_submitting(people: Peo
     text = HELLO.replace("minSucceededTaskCount", "minSuceededTaskCount", 1)
     [fix] = [note["fix"] for note in check(client, text)["notes"] if note["fix"]]
     assert fix["key"] == "minSucceededTaskCount"
-    mended = json.loads(mend(client, text, fix).content)["text"]
-    assert mended == text.replace("Suceeded", "Succeeded")
+    fixed = json.loads(apply_fix(client, text, fix).content)["text"]
+    assert fixed == text.replace("Suceeded", "Succeeded")
     document = Document(text, "openpai-v1")
     assert job_submission.apply_fixes(document) is document
 
@@ -127,9 +127,9 @@ def test_whole_fixes_put_the_job_file_in_place_of_what_was_pasted(people: People
     answer = check(client, text)
     assert (answer["dialect"], answer["problems"]) == ("openpai-v1", [])
     [told] = [note for note in answer["notes"] if note["code"] == "read_from_markdown"]
-    assert json.loads(mend(client, text, told["fix"]).content)["text"].strip() == HELLO.strip()
+    assert json.loads(apply_fix(client, text, told["fix"]).content)["text"].strip() == HELLO.strip()
     [problem] = check(client, "python train.py")["problems"]
-    new = json.loads(mend(client, "python train.py", problem["fix"]).content)["text"]
+    new = json.loads(apply_fix(client, "python train.py", problem["fix"]).content)["text"]
     assert json.loads(new)["UserCommand"] == "python train.py"
     everything = client.post("/jobs/mend", {"text": "python train.py", "fix": "all"})
     assert json.loads(everything.content)["text"] == new

@@ -158,7 +158,7 @@ def test_a_password_in_the_file_stays_there_and_is_not_in_the_form(people: Peopl
 def test_only_the_persons_own_secrets_are_offered(people: People) -> None:
     for user, name in ((people.owner, "MINE"), (people.member, "THEIRS"), (people.stranger, "FAR")):
         secret = PersonalSecret(owner=user, name=name)
-        secret.put("x")
+        secret.encrypt("x")
         secret.save()
     form = form_of(change(browser(people.owner)))
     assert '<option value="MINE"' in form

@@ -296,7 +296,7 @@ def test_a_secret_is_asked_for_by_the_name_of_ones_own(people: People) -> None:
     text = json.dumps({**json.loads(TEMPLATE_FILE), "Envs": {"HF_TOKEN": "$SECRET:HF_TOKEN"}})
     row = make_template(people.owner, text=text, parameters=[NAME, asked])
     secret = PersonalSecret(owner=people.owner, name="MY_TOKEN")
-    secret.put("canary-1234")
+    secret.encrypt("canary-1234")
     secret.save()
     client = browser(people.owner)
     assert "MY_TOKEN" in seen(client.get(f"/start/{row.public_id}"))

@@ -15,7 +15,7 @@ from jobs.models import Draft, Endpoint, Job, JobFile, LogStream
 from jobs.scheduling import idle
 from jobs.states import ReplicaState, State
 from quotas.models import Node, Quota
-from tests.factories import make_endpoint, make_job, make_quota, task_of
+from tests.factories import make_endpoint, make_job, make_quota, replica_of
 from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
 
 pytestmark = pytest.mark.django_db
@@ -234,7 +234,7 @@ def test_a_waiting_job_says_why_and_can_be_cancelled(people: People) -> None:
 def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_is_open(
     people: People, job: Job
 ) -> None:
-    endpoint = make_endpoint(task_of(job), label="lab", ready=False, why="starting")
+    endpoint = make_endpoint(replica_of(job), label="lab", ready=False, why="starting")
     write_log(job, b"loading the model\n")
     client = browser(people.owner)
     page = seen(client.get(opening(job)))
@@ -250,9 +250,9 @@ def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_i
 def test_a_shell_leads_to_the_terminal(people: People, job: Job) -> None:
     there = f"/jobs/{job.public_id}/?tab=terminal"
     assert browser(people.owner).get(opening(job, ""))["Location"] == there
-    task = task_of(job)
-    task.state = ReplicaState.WAITING
-    task.save()
+    replica = replica_of(job)
+    replica.state = ReplicaState.WAITING
+    replica.save()
     assert browser(people.owner).get(opening(job, "")).status_code == 200
 
 

@@ -33,30 +33,30 @@ def settings_of(people: People, **settings: Any) -> Cluster:
 
 
 def tried(people: People, asset: Asset, version: int | None = None) -> AssetCheck:
-    """How a trial of the owner's ends."""
-    trial = check_requests.request_check(people.owner, asset, version)
+    """How a check of the owner ends."""
+    check = check_requests.request_check(people.owner, asset, version)
     assert people.quota.cluster_id in due_clusters()["drain"]
-    asset_checks.begin(trial.cluster_id)
+    asset_checks.begin(check.cluster_id)
 
     def over() -> bool:
-        asset_checks.look(trial.cluster_id)
-        trial.refresh_from_db()
-        return trial.is_over
+        asset_checks.look(check.cluster_id)
+        check.refresh_from_db()
+        return check.is_over
 
     wait_for(over)
     assert due_clusters()["observe"] == []
-    return trial
+    return check
 
 
 def test_a_folder_is_read_as_the_job_would(people: People, folders: Path) -> None:
     settings_of(people, folders={str(folders): {"workspaces": ["vision"]}})
     row = make_dataset(people.quota.workspace, f"{folders}/sets", mount_path="/mnt/x")
-    trial = tried(people, row)
-    assert (trial.state, trial.code, trial.said.split()) == ("works", "worked", ["file"])
+    check = tried(people, row)
+    assert (check.state, check.code, check.said.split()) == ("works", "worked", ["file"])
     gone = make_dataset(people.quota.workspace, f"{folders}/absent")
-    trial = tried(people, gone)
-    assert (trial.state, trial.code) == ("failed", "refused")
-    assert "absent" in trial.said
+    check = tried(people, gone)
+    assert (check.state, check.code) == ("failed", "refused")
+    assert "absent" in check.said
 
 
 def test_a_repository_is_cloned(people: People, folders: Path) -> None:
@@ -67,32 +67,32 @@ def test_a_repository_is_cloned(people: People, folders: Path) -> None:
         code_sources={"code-known": {"uri": f"file://{folders}/repo", "branch": "old"}},
     )
     row = make_code(people.quota.workspace, key="code-known")
-    trial = tried(people, row)
-    assert trial.state == "works", trial.said
-    assert trial.said.splitlines()[-1] == "file"
+    check = tried(people, row)
+    assert check.state == "works", check.said
+    assert check.said.splitlines()[-1] == "file"
 
 
 def test_what_may_not_be_cloned_is_said_in_the_clusters_words(people: People) -> None:
     settings_of(people)
-    trial = tried(people, make_code(people.quota.workspace))
-    assert (trial.state, trial.code) == ("failed", "refused")
-    assert "git.example.org" in trial.said
+    check = tried(people, make_code(people.quota.workspace))
+    assert (check.state, check.code) == ("failed", "refused")
+    assert "git.example.org" in check.said
 
 
 def test_an_image_is_not_said_to_work_where_it_would_not_be_used(people: People) -> None:
     settings_of(people, allow_plain=True)
-    trial = tried(people, make_image(people.quota.workspace))
-    assert (trial.state, trial.code) == ("failed", "image_not_used")
-    assert "no container engine" in asset_message(trial.code)
+    check = tried(people, make_image(people.quota.workspace))
+    assert (check.state, check.code) == ("failed", "image_not_used")
+    assert "no container engine" in asset_message(check.code)
 
 
 def test_a_secret_that_the_person_has_not_saved_is_told(people: People) -> None:
     settings_of(people)
-    trial = tried(people, make_code(people.quota.workspace, own_secret="GIT_TOKEN"))
-    assert (trial.code, trial.said) == ("no_own_secret", "GIT_TOKEN")
+    check = tried(people, make_code(people.quota.workspace, own_secret="GIT_TOKEN"))
+    assert (check.code, check.said) == ("no_own_secret", "GIT_TOKEN")
 
 
-def test_one_trial_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None:
+def test_one_check_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None:
     rows = [make_code(people.quota.workspace) for _ in range(check_requests.MOST_OPEN + 1)]
     first = check_requests.request_check(people.owner, rows[0])
     assert check_requests.request_check(people.owner, rows[0]) == first

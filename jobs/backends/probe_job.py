@@ -1,4 +1,4 @@
-"""A trial job of a person, followed from its submission to its log."""
+"""A probe job of a person, followed from its submission to its log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HoldingBackend(Backend, HeldSubmission, Protocol):
 
 
 def run(backend: HoldingBackend, person: Person) -> str:
-    """Run a trial job and return the name of the user as whom it ran.
+    """Run a probe job and return the name of the user as whom it ran.
 
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
     """

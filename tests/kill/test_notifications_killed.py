@@ -19,7 +19,7 @@ from jobs.models.kinds import Kind
 from quotas.models import User
 from django.utils import timezone
 row = Channel(person=User.objects.get(username="admin"), kind="webhook", verified_at=timezone.now())
-row.put({{"url": "{url}", "secret": "x"}})
+row.encrypt({{"url": "{url}", "secret": "x"}})
 row.save()
 NotificationRule.objects.create(channel=row, events=[Kind.SUCCEEDED])
 """
@@ -35,7 +35,9 @@ def hook(arena: Arena) -> Iterator[Receiver]:
         )
 
 
-@pytest.mark.parametrize(("point", "times"), [("notice.before_send", 1), ("notice.after_send", 2)])
+@pytest.mark.parametrize(
+    ("point", "times"), [("notification.before_send", 1), ("notification.after_send", 2)]
+)
 def test_killed_around_sending(arena: Arena, hook: Receiver, point: str, times: int) -> None:
     arena.arm(point, "KILL")
     public_id = arena.submit(point.replace(".", "-").replace("_", "-"), lines=3)
