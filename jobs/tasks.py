@@ -107,13 +107,13 @@ def roll_up() -> None:
 
 
 @shared_task
-def tidy_audit() -> None:
+def delete_old_audit_entries() -> None:
     """Delete audit entries past their retention."""
     audit_log.delete_old_entries()
 
 
 @shared_task
-def tidy_uploads() -> None:
+def remove_expired_uploads() -> None:
     """Delete uploaded code that nothing uses any more."""
     expiry.remove_expired()
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
+from django.contrib import admin
 from django.http import HttpResponseBase, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from console import documentation
-from console.administration import adminsite
 from jobs import messages
 from jobs.states import State
 from jobs.web.http import SignedIn, signed_in
@@ -62,7 +62,8 @@ def _pages(request: SignedIn, text: str) -> list[Item]:
         Item(label=title, url=reverse(name), hint=_("Settings"), icon="settings") for name, title in settings
     ]
     if request.user.is_staff:
-        pages = (page for group in adminsite.navigation(request) for page in group["items"])
+        site: Any = admin.site  # unfold's, whose sidebar has what the person may open
+        pages = (page for group in site.get_sidebar_list(request) for page in group["items"])
         found += [
             Item(label=str(page["title"]), url=page["link"], hint=_("Administration"), icon="shield-lock")
             for page in pages
