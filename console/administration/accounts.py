@@ -42,18 +42,16 @@ class Direction:
 IMPORT: Final = Direction(
     accounts.import_quotas,
     gettext_lazy("Import quotas from accounts"),
-    gettext_lazy(
-        "Workspaces, members and quotas become as the accounts of this cluster are. Nothing is removed."
-    ),
+    gettext_lazy("Updates workspaces, members and quotas from this cluster's accounts. Nothing is removed."),
     gettext_lazy("Import"),
-    gettext_lazy("Everything is as the accounts are."),
+    gettext_lazy("No changes: everything matches the accounts."),
 )
 EXPORT: Final = Direction(
     accounts.export_limits,
-    gettext_lazy("Write quotas into accounts"),
-    gettext_lazy("Accounts of this cluster get the ceilings of the quotas that they are of. None is made."),
+    gettext_lazy("Write quotas to accounts"),
+    gettext_lazy("Sets the limits of this cluster's accounts from their quotas. No accounts are created."),
     gettext_lazy("Write"),
-    gettext_lazy("Everything is as the quotas are."),
+    gettext_lazy("No changes: all accounts match the quotas."),
 )
 
 

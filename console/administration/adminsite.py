@@ -114,8 +114,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return [
         _group(
             request,
-            _("Today"),
-            (_("The day"), "dashboard", "index", ""),
+            _("Operations"),
+            (_("Overview"), "dashboard", "index", ""),
             (_("Quota tree"), "account_tree", "quota_trees", ""),
             (_("Incidents"), "emergency_home", "incidents", ""),
             (_("Maintenance"), "construction", "quotas_maintenance_changelist", "quotas.view_maintenance"),
@@ -123,7 +123,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ),
         _group(
             request,
-            _("Work"),
+            _("Workloads"),
             (_("Jobs"), "list_alt", "jobs_job_changelist", "jobs.view_job"),
             (_("Requests"), "hourglass_top", "quotas_request_changelist", "quotas.view_request"),
             (_("Reservations"), "lock_clock", "quotas_reservation_changelist", "quotas.view_reservation"),
@@ -134,7 +134,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             request,
             _("Quotas and prices"),
             (_("Resource quotas"), "pie_chart", "quotas_quota_changelist", "quotas.view_quota"),
-            (_("Use by hours"), "bar_chart", "quotas_usagehour_changelist", "quotas.view_usagehour"),
+            (_("Hourly usage"), "bar_chart", "quotas_usagehour_changelist", "quotas.view_usagehour"),
             (_("GPU types"), "memory", "quotas_gputype_changelist", "quotas.view_gputype"),
             (_("Prices"), "payments", "quotas_spotprice_changelist", "quotas.view_spotprice"),
             ("site.yaml", "upload_file", "site", ""),
@@ -155,8 +155,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
             (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
             (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),
-            (_("Entries"), "login", "jobs_accesssession_changelist", "jobs.view_accesssession"),
-            (_("Admins' acts"), "gavel", "quotas_adminaction_changelist", "quotas.view_adminaction"),
+            (_("Sessions"), "login", "jobs_accesssession_changelist", "jobs.view_accesssession"),
+            (_("Admin actions"), "gavel", "quotas_adminaction_changelist", "quotas.view_adminaction"),
         ),
     ]
 

@@ -113,7 +113,7 @@ def page(request: HttpRequest) -> TemplateResponse:
     action_record.actor_of(request)
     context = {
         **admin.site.each_context(request),
-        "title": _("The day"),
+        "title": _("Overview"),
         "days": days(timezone.now()),
         "disk": _disk(),
         "to_tidy": Attempt.objects.filter(ended_at__isnull=False, forgotten_at=None).count(),

@@ -57,9 +57,9 @@ class PersonForm(WhyForm):
 
     person = forms.CharField(label=gettext_lazy("User name"), max_length=150)
     disable = forms.BooleanField(
-        label=gettext_lazy("Disable the account"),
+        label=gettext_lazy("Disable account"),
         required=False,
-        help_text=gettext_lazy("They can't sign in again until an admin enables it."),
+        help_text=gettext_lazy("Blocks sign-in until an admin enables the account again."),
     )
     field_order = ("person", "disable", "why")
 
@@ -67,7 +67,7 @@ class PersonForm(WhyForm):
         """The account."""
         person = User.objects.filter(username=self.cleaned_data["person"]).first()
         if person is None:
-            raise ValidationError(_("There is no such person."))
+            raise ValidationError(_("User not found."))
         return person
 
 
@@ -75,7 +75,7 @@ class NodeForm(AdminForm):
     """Selects a node, with a reason."""
 
     node = forms.ModelChoiceField(Node.objects.select_related("cluster"), label=gettext_lazy("Node"))
-    why = forms.CharField(label=gettext_lazy("What they are told"), max_length=400)
+    why = forms.CharField(label=gettext_lazy("Message to owners"), max_length=400)
 
 
 class SettleForm(WhyForm):
@@ -86,10 +86,13 @@ class SettleForm(WhyForm):
         label=gettext_lazy("Lost job"),
         to_field_name="public_id",
     )
-    state = forms.ChoiceField(label=gettext_lazy("It has"), choices=())
+    state = forms.ChoiceField(label=gettext_lazy("Final state"), choices=())
     sure = forms.BooleanField(
-        label=gettext_lazy("I made sure that nothing of it runs any more"),
-        help_text=gettext_lazy("What it held is given to others: if it still ran, both would use it."),
+        label=gettext_lazy("I have verified that no part of this job is still running"),
+        help_text=gettext_lazy(
+            "The job's resources are released to other jobs. If the job is still running, both "
+            "will use the same resources."
+        ),
     )
     field_order = ("job", "state", "why", "sure")
 
@@ -128,8 +131,8 @@ class Freeze(Incident):
     """Start nothing more on a cluster."""
 
     name, form, danger = "freeze", FreezeForm, True
-    title = gettext_lazy("Freeze a cluster")
-    button = gettext_lazy("Freeze it")
+    title = gettext_lazy("Pause scheduling on a cluster")
+    button = gettext_lazy("Pause scheduling")
 
     def possible(self) -> bool:
         return Cluster.objects.filter(frozen_at=None).exists()
@@ -137,35 +140,35 @@ class Freeze(Incident):
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         cluster = values["cluster"]
         return [
-            _("Nothing more starts on %(cluster)s until it is let go.") % {"cluster": cluster},
+            _("No new jobs start on %(cluster)s until scheduling is resumed.") % {"cluster": cluster},
             _job_counts(cluster),
-            _("Those that wait read: %(why)s") % {"why": values["why"]},
+            _("Waiting jobs show: %(why)s") % {"why": values["why"]},
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         admin_actions.freeze(actor, values["cluster"])
-        return _("Nothing more starts on %(cluster)s.") % {"cluster": values["cluster"]}
+        return _("Scheduling on %(cluster)s paused.") % {"cluster": values["cluster"]}
 
 
 class Unfreeze(Incident):
     """Let a cluster go on."""
 
     name, form = "unfreeze", UnfreezeForm
-    title = gettext_lazy("Let a frozen cluster go on")
-    button = gettext_lazy("Let it go on")
+    title = gettext_lazy("Resume scheduling on a cluster")
+    button = gettext_lazy("Resume scheduling")
 
     def possible(self) -> bool:
         return Cluster.objects.filter(frozen_at__isnull=False).exists()
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         return [
-            _("Jobs start on %(cluster)s again, in the order of the queue.") % values,
+            _("Jobs on %(cluster)s start again in queue order.") % values,
             _job_counts(values["cluster"]),
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         admin_actions.unfreeze(actor, values["cluster"])
-        return _("%(cluster)s goes on.") % {"cluster": values["cluster"]}
+        return _("Scheduling on %(cluster)s resumed.") % {"cluster": values["cluster"]}
 
 
 class MakeReadOnly(Incident):
@@ -173,16 +176,19 @@ class MakeReadOnly(Incident):
 
     name, form, danger = "read_only", WhyForm, True
     title = gettext_lazy("Make the console read-only")
-    button = gettext_lazy("Make it read-only")
+    button = gettext_lazy("Make read-only")
 
     def possible(self) -> bool:
         return not ReadOnly.objects.exists()
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         return [
-            _("Pages and APIs refuse every change by anybody but the console's admins, with the reason."),
-            _("Jobs run on, and those that wait still start. People sign in and look."),
-            _("Every page says: %(why)s") % {"why": values["why"]},
+            _("Pages and APIs reject all changes except those by console admins, and show the reason."),
+            _(
+                "Running jobs continue and waiting jobs still start. Users can still sign in and view "
+                "everything."
+            ),
+            _("Every page shows: %(why)s") % {"why": values["why"]},
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
@@ -194,26 +200,26 @@ class MakeWritable(Incident):
     """Things may be changed again."""
 
     name, form = "read_write", WhyForm
-    title = gettext_lazy("Let the console be changed again")
-    button = gettext_lazy("Let it be changed")
+    title = gettext_lazy("End read-only mode")
+    button = gettext_lazy("End read-only mode")
 
     def possible(self) -> bool:
         return ReadOnly.objects.exists()
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
-        return [_("Everybody may change again what they have the right to change.")]
+        return [_("Users can make changes again, within their permissions.")]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         admin_actions.make_writable(actor)
-        return _("The console can be changed again.")
+        return _("Read-only mode ended.")
 
 
 class EndPerson(Incident):
     """End everything of one person."""
 
     name, form, danger = "end_person", PersonForm, True
-    title = gettext_lazy("End everything of one person")
-    button = gettext_lazy("End everything")
+    title = gettext_lazy("Stop all activity of a user")
+    button = gettext_lazy("Stop all activity")
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         person = values["person"]
@@ -223,26 +229,27 @@ class EndPerson(Incident):
             "sessions": _("Sign-ins ended: %(count)s"),
             "tokens": _("Access tokens revoked: %(count)s"),
             "service_tokens": _(
-                "Tokens of service accounts that they made, revoked: %(count)s. Those scripts need new ones."
+                "Service account tokens created by this user revoked: %(count)s. Scripts that use them "
+                "need new tokens."
             ),
-            "invitations": _("Invitations of theirs withdrawn: %(count)s"),
-            "ssh_keys": _("SSH keys taken away: %(count)s"),
+            "invitations": _("Invitations withdrawn: %(count)s"),
+            "ssh_keys": _("SSH keys removed: %(count)s"),
             "entries": _("SSH connections and terminals ended: %(count)s"),
-            "visits": _("Ways to what jobs serve closed: %(count)s"),
+            "visits": _("Endpoint sessions closed: %(count)s"),
         }
         effects = [text % {"count": getattr(found, name)} for name, text in names.items()]
-        effects.append(_("Transfers of files end with the sign-in or the token that they came by."))
+        effects.append(_("File transfers end with the session or token that started them."))
         if values["disable"]:
             effects.append(_("The account is disabled: %(person)s can't sign in.") % {"person": person})
         else:
-            effects.append(_("The account stays: %(person)s can sign in again.") % {"person": person})
+            effects.append(_("The account stays enabled: %(person)s can sign in again.") % {"person": person})
         return effects
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         found = admin_actions.end_everything(actor, values["person"], disable=values["disable"])
         text = ngettext(
-            "Everything of %(person)s is ended or being ended, %(count)d job among it.",
-            "Everything of %(person)s is ended or being ended, %(count)d jobs among it.",
+            "All activity of %(person)s is being stopped, including %(count)d job.",
+            "All activity of %(person)s is being stopped, including %(count)d jobs.",
             found.jobs,
         )
         return text % {"person": values["person"], "count": found.jobs}
@@ -252,8 +259,8 @@ class TellOwners(Incident):
     """Tell the owners on a node."""
 
     name, form = "tell_owners", NodeForm
-    title = gettext_lazy("Tell the owners on a node")
-    button = gettext_lazy("Tell them")
+    title = gettext_lazy("Notify job owners on a node")
+    button = gettext_lazy("Notify")
 
     def possible(self) -> bool:
         return Node.objects.exists()
@@ -262,25 +269,28 @@ class TellOwners(Incident):
         jobs = admin_actions.find_jobs_on(values["node"])
         people = sorted({job.owner.get_username() for job in jobs})
         if not people:
-            return [_("Nobody has a job on %(node)s: nobody is told.") % {"node": values["node"]}]
+            return [_("No jobs on %(node)s, so nobody will be notified.") % {"node": values["node"]}]
         return [
-            _("Told: %(people)s") % {"people": ", ".join(people)},
-            _("They are notified, wherever they want to be, and it stands in their jobs: %(text)s")
+            _("Recipients: %(people)s") % {"people": ", ".join(people)},
+            _(
+                "Sent through each owner's notification channels and added to the events of their "
+                "jobs: %(text)s"
+            )
             % {"text": values["why"]},
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         jobs = admin_actions.notify_owners(actor, values["node"], values["why"])
         count = len({job.owner_id for job in jobs})
-        return ngettext("%(count)d person was told.", "%(count)d people were told.", count) % {"count": count}
+        return ngettext("%(count)d person notified.", "%(count)d people notified.", count) % {"count": count}
 
 
 class Settle(Incident):
     """Settle a lost job by hand."""
 
     name, form, danger = "settle", SettleForm, True
-    title = gettext_lazy("Settle a lost job by hand")
-    button = gettext_lazy("Settle it")
+    title = gettext_lazy("Resolve a lost job manually")
+    button = gettext_lazy("Resolve")
 
     def possible(self) -> bool:
         return Job.objects.filter(state=State.LOST, deleted_at=None).exists()
@@ -288,13 +298,13 @@ class Settle(Incident):
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         state = state_label(State(values["state"]))
         return [
-            _("%(job)s is %(state)s from now on, for ever.") % {"job": values["job"], "state": state},
-            _("What it held is free for others. Should it reappear, it is not taken up again."),
+            _("%(job)s will be permanently marked %(state)s.") % {"job": values["job"], "state": state},
+            _("The job's resources are released. A job that reappears is not adopted again."),
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
         admin_actions.settle(actor, values["job"], State(values["state"]))
-        return _("%(job)s is settled.") % {"job": values["job"]}
+        return _("%(job)s resolved.") % {"job": values["job"]}
 
 
 INCIDENTS: Final[Mapping[str, Incident]] = {
@@ -318,7 +328,7 @@ def _job_counts(cluster: Cluster) -> str:
         runs=Count("pk", Q(state__in=[State.RUNNING, State.PENDING, State.SUBMITTING])),
         waits=Count("pk", Q(state=State.QUEUED)),
     )
-    return _("Run or are being started: %(runs)s. Wait: %(waits)s.") % found
+    return _("Running or starting: %(runs)s. Waiting: %(waits)s.") % found
 
 
 @require_safe
@@ -347,7 +357,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     try:
         message = incident.do(Actor(actor.user, actor.address, values["why"]), values)
     except submission.NotLost:
-        messages.error(request, _("That job is not lost any more."))
+        messages.error(request, _("This job is no longer lost."))
     else:
         messages.success(request, message)
     return redirect("admin:incidents")

@@ -167,7 +167,7 @@ def _percent(used: int, limit: int | None) -> int | None:
 
 def _drains(form: TreeForm, found: LimitPreview) -> list[str]:
     names = {quota.pk: quota.name for quota, _depth in form.rows}
-    text = _("%(quota)s: %(used)s are in use, above %(limit)s.")
+    text = _("%(quota)s: %(used)s in use, above the limit of %(limit)s.")
     return [
         text
         % {
@@ -182,11 +182,11 @@ def _drains(form: TreeForm, found: LimitPreview) -> list[str]:
 def _effects_on_jobs(found: LimitPreview) -> list[Named]:
     """Return the effects that concern any jobs."""
     groups = [
-        (found.starts, _("Would start at once: %(count)s")),
-        (found.waits, _("Would start now and then would have to wait: %(count)s")),
-        (found.never, _("Could never start any more: %(count)s")),
-        (found.given_back, _("Would be asked to give back what they borrow: %(count)s")),
-        (found.above, _("Run on under a ceiling that is lower than what is in use: %(count)s")),
+        (found.starts, _("Would start immediately: %(count)s")),
+        (found.waits, _("Would start now, but must wait after the change: %(count)s")),
+        (found.never, _("Could no longer start: %(count)s")),
+        (found.given_back, _("Would have to return borrowed resources: %(count)s")),
+        (found.above, _("Keep running above the new limit: %(count)s")),
     ]
     jobs = _jobs([holder for holders, _text in groups for holder in holders[:NAMED]])
     return [

@@ -111,7 +111,7 @@ class RevokingTokens(forms.Form):
 class NewPasswordForm(Dressed, RevokingTokens, ResetPasswordKeyForm):
     """A new password, by such a link."""
 
-    words = {"password1": _("New password"), "password2": _("The same again")}
+    words = {"password1": _("New password"), "password2": _("Confirm new password")}
     helps = {"password1": _("At least 8 characters, and not a common word.")}
 
 
@@ -119,9 +119,9 @@ class ChangeForm(Dressed, RevokingTokens, ChangePasswordForm):
     """A new password for somebody who knows the old one."""
 
     words = {
-        "oldpassword": _("Password until now"),
+        "oldpassword": _("Current password"),
         "password1": _("New password"),
-        "password2": _("The same again"),
+        "password2": _("Confirm new password"),
     }
     helps = {"password1": _("At least 8 characters, and not a common word.")}
 
@@ -167,14 +167,14 @@ class CodeAgain(Dressed, CodeAgainForm):
 class AppForm(Dressed, ActivateTOTPForm):
     """The first code of an app, which shows that it has the secret."""
 
-    words = {"code": _("Code that the app shows")}
+    words = {"code": _("Code from the app")}
 
 
 class KeyForm(Dressed, AddWebAuthnForm):
     """A security key or passkey; the script fills in what it answered."""
 
-    words = {"name": _("Name"), "passwordless": _("Sign in by it alone, as a passkey")}
-    helps = {"passwordless": _("It then asks for a fingerprint, a face or a PIN each time.")}
+    words = {"name": _("Name"), "passwordless": _("Use as a passkey (sign in without a password)")}
+    helps = {"passwordless": _("Requires a fingerprint, face or PIN each time.")}
 
 
 class KeyNameForm(Dressed, EditWebAuthnForm):

@@ -40,14 +40,14 @@ class NoAccounts(Exception):
     """The cluster's engine keeps no accounts."""
 
     def __str__(self) -> str:
-        return _("This cluster keeps no accounts.")
+        return _("This cluster has no accounts.")
 
 
 class NotChosen(Exception):
     """The cluster's settings do not say that quotas are written into its accounts."""
 
     def __str__(self) -> str:
-        return _("The cluster's settings do not allow it: write_back has to be true there.")
+        return _("Not allowed by the cluster's settings. Set write_back to true there.")
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ def export_limits(cluster: Cluster, *, dry: bool = False, by: Origin | None = No
         if row is None:
             continue
         for kind in sorted(row.gpus_by_type.keys() - slurms.keys()):
-            text = _("%(account)s: no account at Slurm has a ceiling for GPUs of type %(type)s.")
+            text = _("%(account)s: no Slurm account has a limit for GPUs of type %(type)s.")
             given.left.append(text % {"account": account.name, "type": kind})
         wanted, jobs_of_one = _limit_changes(row, account, slurms)
         before = _dump_limits(account.all_of_it)
@@ -204,7 +204,7 @@ class _SiteBuilder:
     def _has_name(self, account: Account) -> bool:
         if fine := SLUG.fullmatch(account.name) is not None:
             return fine
-        self.left.append(_("%(account)s: no short name can be called so.") % {"account": account.name})
+        self.left.append(_("%(account)s: not a valid short name.") % {"account": account.name})
         return False
 
     def _workspace(self, top: Account) -> str:
@@ -215,7 +215,7 @@ class _SiteBuilder:
             if account == top.name and SLUG.fullmatch(slug)
         )
         if len(named) > 1:
-            text = _("%(account)s: it is the account of several workspaces; its quota goes to %(workspace)s.")
+            text = _("%(account)s: shared by several workspaces; the quota is assigned to %(workspace)s.")
             self.left.append(text % {"account": top.name, "workspace": named[0]})
         return named[0] if named else top.name
 
@@ -239,7 +239,7 @@ class _SiteBuilder:
             for name in account.people:
                 person = people.get(name)
                 if person is None:
-                    text = _("%(account)s: nobody here has the UNIX name %(name)s.")
+                    text = _("%(account)s: no user with the UNIX name %(name)s.")
                     self.left.append(text % {"account": account.name, "name": name})
                 else:
                     found[person.username] = str(roles.get(person.username, Role.DEVELOPER))
@@ -278,8 +278,8 @@ class _SiteBuilder:
             promised = sum(_sum_guaranteed(each, key, inside) for each in values["quotas"].values())
             if key in limits and promised > limits[key]:
                 text = _(
-                    "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
-                    "its own %(limit)s, which stays Slurm's to keep."
+                    "%(account)s: its child accounts are guaranteed %(promised)s in total (%(what)s), "
+                    "above its own limit of %(limit)s. Slurm still enforces that limit."
                 )
                 params = {"account": account.name, "promised": promised, "what": key, "limit": limits[key]}
                 self.left.append(text % params)
@@ -299,9 +299,9 @@ class _SiteBuilder:
         for each in self.tree.qualities:
             limits = [f"{key} {value}" for key, value in _dump_limits(each.of_one).items()]
             if each.name not in used and each.name != NORMAL:
-                self.left.append(_("QOS %(qos)s: no priority of jobs has it.") % {"qos": each.name})
+                self.left.append(_("QOS %(qos)s: not used by any job priority.") % {"qos": each.name})
             notes = [
-                *([_("of one person: %(limits)s") % {"limits": ", ".join(limits)}] if limits else []),
+                *([_("per user: %(limits)s") % {"limits": ", ".join(limits)}] if limits else []),
                 *each.more,
             ]
             self.left += [f"QOS {each.name}: {note}" for note in notes]

@@ -55,7 +55,7 @@ class Applying:
     def _one(self, row: Asset, shape: AssetShape, at: str) -> None:
         values = {name: value for name, value in shape.model_dump().items() if name not in _PLACED}
         if shape.workspace is not None and shape.workspace not in self._spaces:
-            self._fault(f"{at}/workspace", _("There is no workspace of this name."))
+            self._fault(f"{at}/workspace", _("Workspace not found."))
             return
         values["workspace_id"] = self._spaces[shape.workspace] if shape.workspace else None
         if isinstance(shape, DatasetShape):

@@ -177,9 +177,7 @@ class _Applying:
                 row.delete()
         except ProtectedError:
             self._faults.append(
-                Fault(
-                    pointer, _("It has been used and can't be removed: let it take no jobs any more instead.")
-                )
+                Fault(pointer, _("Already used, so it can't be removed. Set it to accept no jobs instead."))
             )
             return
         self._applied.changes.append(Change("delete", pointer))
@@ -201,7 +199,7 @@ class _Applying:
         for name, shape in self._site.people.items():
             at = f"/people/{escape(name)}"
             if name not in known:
-                self._fault(at, _("There is nobody of this name."))
+                self._fault(at, _("User not found."))
                 continue
             self._apply_row(known[name], at, {"unix_name": shape.unix_name, "unix_name_from": ""})
 
@@ -227,7 +225,7 @@ class _Applying:
         for name, role in shape.members.items():
             at = f"{pointer}/members/{escape(name)}"
             if name not in people:
-                self._fault(at, _("There is nobody of this name."))
+                self._fault(at, _("User not found."))
                 continue
             member = known.get(name) or Membership(workspace=workspace, user=people[name])
             self._apply_row(member, at, {"role": role})
@@ -243,11 +241,11 @@ class _Applying:
             cluster = self._clusters.get(slug)
             at = f"{pointer}/quotas/{escape(slug)}"
             if cluster is None:
-                self._fault(at, _("There is no cluster of this name."))
+                self._fault(at, _("Cluster not found."))
                 continue
             for name, quota, parent, where in _flat(quotas, at):
                 if (slug, name) in named:
-                    self._fault(where, _("A quota of this name stands in the file twice."))
+                    self._fault(where, _("Duplicate quota name in the file."))
                     continue
                 named[slug, name] = where
                 row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
@@ -255,7 +253,7 @@ class _Applying:
                 if not parent:
                     self._quota(row, quota, self._above(row, quota, where), where)
                 elif quota.part_of is not None:
-                    self._fault(f"{where}/part_of", _("There is no such key here."))
+                    self._fault(f"{where}/part_of", _("Unknown key."))
                 elif known[slug, parent].pk is not None:  # else its problem has been reported
                     self._quota(row, quota, known[slug, parent], where)
         if self._prune:
@@ -303,7 +301,7 @@ class _Applying:
             pointer = f"/clusters/{escape(slug)}"
             cluster = self._clusters.get(slug)
             if cluster is None:
-                self._fault(pointer, _("There is no cluster of this name."))
+                self._fault(pointer, _("Cluster not found."))
                 continue
             if shape.region is not None:
                 self._apply_row(cluster, pointer, {"region": shape.region})
@@ -314,7 +312,7 @@ class _Applying:
                 at = f"{pointer}/nodes/{escape(name)}"
                 node = nodes.get(name)
                 if node is None:
-                    self._fault(at, _("The cluster has no node of this name."))
+                    self._fault(at, _("Node not found in the cluster."))
                 elif (node.state, node.state_why) != (wanted.state, wanted.why):
                     state = NodeState(wanted.state)
                     values = {"state": (node.state, wanted.state), "why": (node.state_why, wanted.why)}
@@ -336,7 +334,7 @@ class _Applying:
             encrypted = encrypted_settings.encrypt(config, cluster.config)
         except encrypted_settings.SecretsNeeded as again:
             for name in again.names:
-                self._fault(f"{pointer}/{name}", _("Enter this again: the console would connect elsewhere."))
+                self._fault(f"{pointer}/{name}", _("Enter this again: the connection address changes."))
             return
         registration = registry.find(cluster.backend)
         problems = clusters.check_settings(registration, encrypted)
@@ -359,7 +357,7 @@ class _Applying:
             at = f"{pointer}/spot_prices/{number_}"
             key = (price.gpu_type, price.from_hour, price.until_hour)
             if (price.from_hour is None) != (price.until_hour is None):
-                self._fault(at, _("Both hours belong together."))
+                self._fault(at, _("Enter both hours or neither."))
                 continue
             named.add(key)
             kind, first, last = key
@@ -414,10 +412,10 @@ class _Applying:
         cluster = self._clusters.get(shape.cluster) if shape.cluster else None
         workspace = spaces.get(shape.workspace) if shape.workspace else None
         if shape.cluster and cluster is None:
-            self._fault(f"{at}/cluster", _("There is no cluster of this name."))
+            self._fault(f"{at}/cluster", _("Cluster not found."))
             return None
         if shape.workspace and workspace is None:
-            self._fault(f"{at}/workspace", _("There is no workspace of this name."))
+            self._fault(f"{at}/workspace", _("Workspace not found."))
             return None
         return cluster, workspace
 
@@ -442,8 +440,8 @@ class _Applying:
                 starts, taken = before[cluster.pk]
                 self._applied.effects.append(
                     _(
-                        "%(cluster)s: of what waits, %(starts)s would start now instead of %(started)s, and "
-                        "%(taken)s would give back what they borrow instead of %(took)s."
+                        "%(cluster)s: of the waiting jobs, %(starts)s would start now instead of "
+                        "%(started)s, and %(taken)s would return borrowed resources instead of %(took)s."
                     )
                     % {
                         "cluster": cluster.slug,
@@ -466,7 +464,7 @@ def _flat(
 
 
 def _nothing_called(name: str) -> str:
-    return _("There is nothing called “%(name)s”.") % {"name": name}
+    return _("“%(name)s” not found.") % {"name": name}
 
 
 def _foreign(row: Quota) -> Quota | None:
@@ -527,10 +525,14 @@ def _effects_of_lower_limits(quota: Quota, pointer: str) -> list[str]:
         *((kind, held.gpus.get(kind, 0), limit) for kind, limit in quota.gpus_by_type.items()),
     ]
     text = ngettext(
-        "%(where)s: %(jobs)s job holds %(used)s %(what)s, above %(limit)s. It goes on to its end, and "
-        "nothing more starts until less is in use.",
-        "%(where)s: %(jobs)s jobs hold %(used)s %(what)s, above %(limit)s. They go on to their end, and "
-        "nothing more starts until less is in use.",
+        (
+            "%(where)s: %(jobs)s job uses %(used)s %(what)s, above the limit of %(limit)s. Running "
+            "jobs finish; no new jobs start until usage drops."
+        ),
+        (
+            "%(where)s: %(jobs)s jobs use %(used)s %(what)s, above the limit of %(limit)s. Running "
+            "jobs finish; no new jobs start until usage drops."
+        ),
         jobs,
     )
     return [

@@ -102,20 +102,18 @@ def _message(error: Mapping[str, Any]) -> str:
     context = error.get("ctx", {})
     match error["type"]:
         case "missing":
-            return _("This is missing.")
+            return _("Required.")
         case "extra_forbidden":
-            return _("There is no such key here.")
+            return _("Unknown key.")
         case "literal_error":
-            return _("This must be one of: %(expected)s.") % {"expected": context["expected"]}
+            return _("Must be one of: %(expected)s.") % {"expected": context["expected"]}
         case "greater_than_equal" | "greater_than":
-            return _("This is too small.")
+            return _("Too small.")
         case "less_than_equal" | "less_than":
-            return _("This is too great.")
+            return _("Too large.")
         case "string_pattern_mismatch":
-            return _("A short name has letters, digits, - and _ alone, 63 of them at most.")
+            return _("Letters, digits, - and _ only, up to 63 characters.")
         case kind if kind.endswith("_type"):
-            return _("This is of the wrong kind: %(kind)s is expected.") % {
-                "kind": kind.removesuffix("_type")
-            }
+            return _("Wrong type: %(kind)s expected.") % {"kind": kind.removesuffix("_type")}
         case _:
             return str(error["msg"])

@@ -178,11 +178,11 @@ class _Sheet:
     def __init__(self, table: Table, numbers: Mapping[str, int]) -> None:
         """Raise Wrong where the header does not name by what rows are found."""
         faults = [
-            Fault(f"/{name}", _("There is no such key here."), 1, number)
+            Fault(f"/{name}", _("Unknown key."), 1, number)
             for name, number in numbers.items()
             if name not in table.columns
         ]
-        faults += [Fault(f"/{name}", _("This is missing.")) for name in table.keys if name not in numbers]
+        faults += [Fault(f"/{name}", _("Required.")) for name in table.keys if name not in numbers]
         if not numbers.keys() >= set(table.keys):
             raise Wrong(faults)
         self.value: dict[str, Any] = {"version": 1}
@@ -204,12 +204,12 @@ class _Sheet:
     def add(self, line: int, row: dict[Any, Any]) -> None:
         """Take a row, unless everything is as it says."""
         if any(row.pop(None, ())):
-            self.faults.append(Fault("", _("There is no such key here."), line, len(self._numbers) + 1))
+            self.faults.append(Fault("", _("Unknown key."), line, len(self._numbers) + 1))
         cells = {column: plain_cell(cell) for column, cell in row.items()}
         names = tuple(cells[key] for key in self._table.keys)
         before = self._before.get(names, {})
         if names in self._added:
-            self.faults.append(Fault("", _("This name is there twice."), line))
+            self.faults.append(Fault("", _("Duplicate name."), line))
         elif any(cells.values()) and (wanted := {**before, **cells}) != before:
             self._set_value(line, wanted)
             self._added.add(names)
@@ -245,7 +245,7 @@ class _Sheet:
         for slug in self.value.get("workspaces", {}).keys() - set(known):
             pointer = f"/workspaces/{escape(slug)}"
             place = self.position(pointer, key=True)
-            self.faults.append(Fault(pointer, _("There is no workspace of this name."), *place))
+            self.faults.append(Fault(pointer, _("Workspace not found."), *place))
 
 
 def _value(column: str, cell: str) -> Any:

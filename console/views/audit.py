@@ -27,16 +27,16 @@ class AuditForm(forms.Form):
     """The filter of the audit log."""
 
     workspace = forms.ChoiceField(label=gettext_lazy("Workspace"), required=False)
-    person = forms.CharField(label=gettext_lazy("Person"), max_length=150, required=False)
-    thing = forms.CharField(label=gettext_lazy("Thing"), max_length=200, required=False)
-    action = forms.ChoiceField(label=gettext_lazy("What was done"), required=False)
+    person = forms.CharField(label=gettext_lazy("User"), max_length=150, required=False)
+    thing = forms.CharField(label=gettext_lazy("Object"), max_length=200, required=False)
+    action = forms.ChoiceField(label=gettext_lazy("Actions taken"), required=False)
     since = forms.DateField(
         label=pgettext_lazy("a date", "From"),
         required=False,
         widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
     )
     until = forms.DateField(
-        label=pgettext_lazy("a date", "Until"),
+        label=pgettext_lazy("a date", "To"),
         required=False,
         widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
     )
@@ -117,5 +117,5 @@ def _administered_workspaces(user: User) -> list[Workspace]:
     """Raises PermissionDenied for whoever is an admin of nothing."""
     found = list(administered_by(user).order_by("name")[:500])
     if not found and not user.is_superuser:
-        raise PermissionDenied(_("The audit trail is for the admins of workspaces."))
+        raise PermissionDenied(_("Only workspace admins can view the audit log."))
     return found

@@ -41,16 +41,18 @@ def _of_mode() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     exposures = single_person.read_note(settings.CONSOLE_HOME)
     if Exposure.FILES in exposures:
-        text = _("Single-person mode: on this machine, jobs can read and change all that the console can.")
+        text = _(
+            "Single-user mode: jobs on this machine can read and change everything that the console can."
+        )
         found.append({"level": "warn", "text": text})
     if Exposure.SIGN_INS in exposures and settings.CONSOLE_TRUST_EVERYBODY:
-        text = _("No TLS: any job on this machine can take over the sign-in of whoever uses this console.")
+        text = _("No TLS: any job on this machine can take over the sessions of this console's users.")
         found.append({"level": "warn", "text": text})
     if Exposure.ACCOUNT in exposures and settings.CONSOLE_TRUST_EVERYBODY:
-        text = _("Jobs on a Slurm cluster run as one user: they can read and end each other's.")
+        text = _("Jobs on a Slurm cluster run as one user and can read and stop each other.")
         found.append({"level": "warn", "text": text})
     if Exposure.GROUPS in exposures and settings.CONSOLE_TRUST_EVERYBODY:
-        text = _("Jobs on this machine keep the rights of the groups of the console's user.")
+        text = _("Jobs on this machine have the group permissions of the console's user.")
         found.append({"level": "warn", "text": text})
     now = ReadOnly.objects.first()
     if now is not None:

@@ -39,7 +39,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     listed = [
         ("home", _("Home"), "home", "g h"),
         ("job_new", _("New job"), "plus", "n"),
-        ("start", _("Start"), "bolt", "g i"),
+        ("start", _("Launch"), "bolt", "g i"),
         ("jobs", _("Jobs"), "list-details", "g j"),
         ("drafts", _("Drafts"), "file-pencil", "g d"),
         ("assets", _("Assets"), "database", "g t"),

@@ -18,8 +18,8 @@ SCOPES: Final = (
     ("read", _("Read jobs, logs and events")),
     ("submit", _("Submit jobs")),
     ("stop", _("Stop and delete jobs")),
-    ("exec", _("Enter jobs: endpoints and terminals")),
-    ("admin", _("Everything an admin may do")),
+    ("exec", _("Access jobs: endpoints and terminals")),
+    ("admin", _("Full admin access")),
 )
 
 
@@ -36,8 +36,8 @@ class SettingsForm(forms.ModelForm[User]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         zones = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith("Etc/"))
-        _set_choices(self.fields["language"], [("", _("As the browser asks")), *settings.LANGUAGES])
-        default = _("As the console: %(zone)s") % {"zone": settings.TIME_ZONE}
+        _set_choices(self.fields["language"], [("", _("Browser default")), *settings.LANGUAGES])
+        default = _("Console default (%(zone)s)") % {"zone": settings.TIME_ZONE}
         _set_choices(
             self.fields["time_zone"], [("", default), ("UTC", "UTC"), *((zone, zone) for zone in zones)]
         )
@@ -51,7 +51,7 @@ class SshKeyForm(forms.Form):
     text = forms.CharField(
         label=_("Public key"),
         max_length=16_384,
-        help_text=_("The line in the file that ends in .pub, such as ~/.ssh/id_ed25519.pub."),
+        help_text=_("The line in your .pub file, such as ~/.ssh/id_ed25519.pub."),
         widget=forms.Textarea(
             attrs={
                 "class": "form-control mono",
@@ -63,10 +63,10 @@ class SshKeyForm(forms.Form):
         ),
     )
     title = forms.CharField(
-        label=_("What it is for"),
+        label=_("Purpose"),
         max_length=100,
         required=False,
-        help_text=_("Such as “at work”; otherwise what stands behind the key."),
+        help_text=_("For example, “work laptop”. Default: the comment in the key."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
 
@@ -79,14 +79,14 @@ class SecretForm(forms.Form):
         label=_("Name"),
         max_length=100,
         help_text=_("Letters, digits and _, such as HF_TOKEN or WANDB_API_KEY."),
-        error_messages={"invalid": _("Letters, digits and _ only, and no digit first.")},
+        error_messages={"invalid": _("Letters, digits and _ only; can't start with a digit.")},
         widget=forms.TextInput(attrs={"class": "form-control mono", "autocomplete": "off"}),
     )
     value = forms.CharField(
         label=_("Value"),
         max_length=personal_secrets.LONGEST,
         strip=False,
-        help_text=_("It is encrypted, never shown again, and given only to jobs that name it."),
+        help_text=_("Encrypted, never shown again, and available only to jobs that reference it."),
         widget=forms.Textarea(
             attrs={
                 "class": "form-control mono",
@@ -103,13 +103,13 @@ class TokenForm(forms.Form):
     """A new access token of the API."""
 
     name = forms.CharField(
-        label=_("What it is for"),
+        label=_("Purpose"),
         max_length=100,
-        help_text=_("So that you know later which one to revoke."),
+        help_text=_("Helps you identify the token when you revoke it."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     scopes = forms.MultipleChoiceField(
-        label=_("What it may do"),
+        label=_("Scopes"),
         choices=SCOPES,
         initial=["read", "submit", "stop"],
         widget=forms.CheckboxSelectMultiple,

@@ -48,11 +48,11 @@ class ServiceForm(_WithRole):
     contact = forms.CharField(
         label=_("Contact"),
         max_length=200,
-        help_text=_("Who knows what it does: a name, or an e-mail address."),
+        help_text=_("Person responsible: a name or e-mail address."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     about = forms.CharField(
-        label=_("What it is for"),
+        label=_("Purpose"),
         max_length=200,
         required=False,
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
@@ -61,7 +61,7 @@ class ServiceForm(_WithRole):
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
         if User.objects.filter(username__iexact=name).exists():
-            raise forms.ValidationError(_("Somebody has that name already."))
+            raise forms.ValidationError(_("Name already taken."))
         return name
 
 
@@ -69,7 +69,7 @@ class ServiceTokenForm(forms.Form):
     """A token of a service account; it never administers anything."""
 
     scopes = forms.MultipleChoiceField(
-        label=_("What it may do"),
+        label=_("Scopes"),
         choices=SCOPES[:-1],  # all but the admin's
         initial=["read", "submit", "stop"],
         widget=forms.CheckboxSelectMultiple,

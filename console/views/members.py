@@ -28,10 +28,12 @@ from quotas.accounts.members import Refused
 from quotas.models import AccessToken, Membership, Role, ServiceAccount, User, Workspace
 
 REASONS: Final = {
-    "right": gettext_lazy("Only those who keep the workspace may do that."),
-    "role": gettext_lazy("Only a workspace admin may do that with an admin's role."),
-    "groups": gettext_lazy("This membership comes by a group: it is changed in the directory, not here."),
-    "last_admin": gettext_lazy("Nobody would be left to keep the workspace. Do it again if you mean it."),
+    "right": gettext_lazy("Only managers of the workspace can do this."),
+    "role": gettext_lazy("Only workspace admins can assign or change the admin role."),
+    "groups": gettext_lazy("This membership comes from a group. Change it in the directory."),
+    "last_admin": gettext_lazy(
+        "This would leave nobody to manage the workspace. Repeat the action to confirm."
+    ),
 }
 
 
@@ -41,7 +43,7 @@ def _workspace(request: SignedIn, slug: str, verb: Verb) -> Workspace:
     if workspace is None:
         raise Http404
     if not can(request.user, verb, workspace):
-        raise PermissionDenied(_("Only those who keep the workspace may do that."))
+        raise PermissionDenied(_("Only managers of the workspace can do this."))
     return workspace
 
 
@@ -148,7 +150,7 @@ def revoke_invitation(request: SignedIn, slug: str, pk: int) -> HttpResponseBase
     """The link no longer works."""
     if not invitations.revoke(_workspace(request, slug, Verb.MANAGE), pk):
         raise Http404
-    notes.success(request, _("The invitation was taken back."))
+    notes.success(request, _("The invitation was withdrawn."))
     return redirect("members", slug)
 
 
@@ -163,7 +165,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponseBase:
         return redirect("login")
     if request.method == "POST":
         invitations.accept(found, request.user)
-        notes.success(request, _("You are a member of %(workspace)s now.") % {"workspace": found.workspace})
+        notes.success(request, _("You are now a member of %(workspace)s.") % {"workspace": found.workspace})
         return redirect("home")
     return page(request, "console/invitation.html", {"invitation": found})  # type: ignore[arg-type]  # signed in
 
@@ -195,7 +197,7 @@ def new_service(request: SignedIn, slug: str) -> HttpResponseBase:
         contact=data["contact"],
         about=data["about"],
     )
-    notes.success(request, _("The service account was made; give it a token next."))
+    notes.success(request, _("Service account created. Create a token for it next."))
     return redirect("members", slug)
 
 
@@ -206,7 +208,9 @@ def change_service(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
     account = _service(_workspace(request, slug, Verb.MANAGE), pk)
     active = request.POST.get("do") == "enable"
     services.set_active(account, active=active)
-    text = _("It works again.") if active else _("It was disabled: its tokens are turned away.")
+    text = (
+        _("Service account enabled.") if active else _("Service account disabled. Its tokens are rejected.")
+    )
     notes.success(request, text)
     return redirect("members", slug)
 
@@ -248,5 +252,5 @@ def revoke_service_token(request: SignedIn, slug: str, pk: int, token: int) -> H
     """End a token of a service account."""
     if not services.revoke_token(_service(_workspace(request, slug, Verb.MANAGE), pk), token):
         raise Http404
-    notes.success(request, _("The token was revoked: whatever used it is turned away from now on."))
+    notes.success(request, _("Token revoked. Requests with this token are now rejected."))
     return redirect("members", slug)

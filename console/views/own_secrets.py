@@ -29,13 +29,14 @@ def secrets(request: SignedIn) -> HttpResponseBase:
             new = personal_secrets.keep(request.user, name, value)
         except personal_secrets.TooMany:
             form.add_error(
-                "name", _("You have %(most)s secrets; remove one first.") % {"most": personal_secrets.MOST}
+                "name",
+                _("Limit of %(most)s secrets reached. Remove one first.") % {"most": personal_secrets.MOST},
             )
         else:
             text = (
                 _("The secret %(name)s was saved.")
                 if new
-                else _("The secret %(name)s has its new value; jobs that start from now on get it.")
+                else _("Secret %(name)s updated. Jobs that start from now on get the new value.")
             )
             notes.success(request, text % {"name": name})
             return redirect("settings_secrets")
@@ -48,5 +49,5 @@ def remove_secret(request: SignedIn, pk: int) -> HttpResponseBase:
     """Throw a secret away; jobs that have it already keep what they have."""
     if not personal_secrets.remove(request.user, pk):
         raise Http404
-    notes.success(request, _("The secret was removed; jobs that name it are refused from now on."))
+    notes.success(request, _("Secret removed. Jobs that reference it are now rejected."))
     return redirect("settings_secrets")

@@ -35,12 +35,12 @@ class ReportForm(forms.Form):
         label=pgettext_lazy("a date", "From"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
     )
     until = forms.DateField(
-        label=pgettext_lazy("a date", "Until"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+        label=pgettext_lazy("a date", "To"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
     )
-    by = forms.ChoiceField(label=gettext_lazy("Divided by"))
-    then = forms.ChoiceField(label=gettext_lazy("and by"), required=False)
+    by = forms.ChoiceField(label=gettext_lazy("Group by"))
+    then = forms.ChoiceField(label=gettext_lazy("Then by"), required=False)
     workspace = forms.ChoiceField(label=gettext_lazy("Workspace"), required=False)
-    person = forms.CharField(label=gettext_lazy("Person"), max_length=150, required=False)
+    person = forms.CharField(label=gettext_lazy("User"), max_length=150, required=False)
     source = forms.ChoiceField(label=gettext_lazy("Source"), required=False)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ class ReportForm(forms.Form):
         spaces = [(each.slug, each.name) for each in workspaces_of(user).order_by("name")[:500]]
         choices: dict[str, list[tuple[str, Any]]] = {
             "by": list(DIMENSIONS.items()),
-            "then": [("", _("Nothing else")), *DIMENSIONS.items()],
+            "then": [("", _("No second grouping")), *DIMENSIONS.items()],
             "workspace": every + spaces,
             "source": [*every, *Source.choices],
         }
@@ -63,7 +63,7 @@ class ReportForm(forms.Form):
         cleaned = super().clean() or {}
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and since > until:
-            self.add_error("until", _("The last day comes before the first."))
+            self.add_error("until", _("The end date is before the start date."))
         return cleaned
 
     @property
@@ -129,7 +129,7 @@ def chart(report: Report) -> dict[str, list[list[float]]]:
         for day, hours in points[name].items():
             others[day] = others.get(day, 0) + hours
     if others:
-        drawn[_("Others")] = others
+        drawn[_("Other")] = others
     return {
         name: [[_time(day), round(hours, 2)] for day, hours in sorted(days.items())]
         for name, days in drawn.items()

@@ -143,7 +143,7 @@ def end_sign_in(request: SignedIn, pk: int) -> HttpResponseBase:
     """End one of the person's sign-ins."""
     if not sessions.end(SignIn.objects.filter(user=request.user, pk=pk), why="person"):
         raise Http404
-    notes.success(request, _("That browser was signed out; what it still shows ends within a minute."))
+    notes.success(request, _("Browser signed out. Pages still open there stop working within a minute."))
     return redirect("sign_in_settings")
 
 
@@ -175,7 +175,9 @@ def disconnect(request: SignedIn, pk: int) -> HttpResponseBase:
     try:
         connect.validate_disconnect(request, account)
     except ValidationError:
-        notes.error(request, _("It is your only way in: set a password first, or connect another account."))
+        notes.error(
+            request, _("This is your only sign-in method. Set a password or connect another account first.")
+        )
     else:
         account.delete()
         notes.success(request, _("The account was disconnected."))

@@ -30,7 +30,7 @@ def ssh_keys(request: SignedIn) -> HttpResponseBase:
         except sshkeys.BadKey as bad:
             form.add_error("text", key_message(bad.code, bad.params))
         else:
-            notes.success(request, _("The key was added: by it you enter your running jobs from now on."))
+            notes.success(request, _("Key added. You can now use it to connect to your running jobs."))
             return redirect("settings_ssh_keys")
     return section_page(request, "settings_ssh_keys", form)
 
@@ -41,5 +41,5 @@ def remove_key(request: SignedIn, pk: int) -> HttpResponseBase:
     """Take a key away; whoever is inside by it is put out."""
     if not sshkeys.remove(request.user, pk):
         raise Http404
-    notes.success(request, _("The key was removed; connections that came by it are being ended."))
+    notes.success(request, _("Key removed. Connections that use it are being closed."))
     return redirect("settings_ssh_keys")

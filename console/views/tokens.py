@@ -44,5 +44,5 @@ def revoke_token(request: SignedIn, pk: int) -> HttpResponseBase:
     """End a token now."""
     if not access_tokens.revoke(request.user, pk):
         raise Http404
-    notes.success(request, _("The token was revoked: whatever used it is turned away from now on."))
+    notes.success(request, _("Token revoked. Requests with this token are now rejected."))
     return redirect("settings_tokens")

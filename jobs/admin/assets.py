@@ -35,7 +35,7 @@ class PasswordForm(forms.ModelForm[Any]):
         max_length=10_000,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text=_("Stored encrypted and not shown again. Left empty, what is kept stays."),
+        help_text=_("Stored encrypted and not shown again. Leave empty to keep the current value."),
     )
 
 
@@ -68,13 +68,13 @@ class AssetAdmin(Uncounted):
         """Refuse to delete what is in use, and more than one at once."""
         return obj is not None and not changes.is_used(obj) and super().has_delete_permission(request, obj)
 
-    @admin.action(description=_("Retire the chosen ones"), permissions=["change"])
+    @admin.action(description=_("Retire selected"), permissions=["change"])
     def retire(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Retire the chosen assets."""
         for asset in queryset.filter(retired_at=None):
             changes.retire(asset)
 
-    @admin.action(description=_("Offer the chosen ones again"), permissions=["change"])
+    @admin.action(description=_("Restore selected"), permissions=["change"])
     def bring_back(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Restore the chosen assets."""
         for asset in queryset.exclude(retired_at=None):

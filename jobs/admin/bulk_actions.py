@@ -40,7 +40,7 @@ class PriorityForm(WhyForm):
         label=gettext_lazy("Priority"),
         min_value=1,
         max_value=HIGHEST_PRIORITY,
-        help_text=gettext_lazy("9 is first."),
+        help_text=gettext_lazy("9 is highest."),
     )
     field_order = ("priority", "why")
 
@@ -55,7 +55,7 @@ class QuotaField(forms.ModelChoiceField[Quota]):
 class MoveForm(WhyForm):
     """The quota, one of the workspaces and clusters of the chosen jobs."""
 
-    quota = QuotaField(Quota.objects.none(), label=gettext_lazy("To quota"))
+    quota = QuotaField(Quota.objects.none(), label=gettext_lazy("Target quota"))
     field_order = ("quota", "why")
 
     def __init__(self, jobs: QuerySet[Job], *args: Any) -> None:
@@ -79,8 +79,8 @@ def _count_by_state(jobs: Sequence[Job]) -> str:
 def _count_queued(jobs: Sequence[Job]) -> str:
     count = sum(job.state == State.QUEUED for job in jobs)
     text = ngettext(
-        "%(count)d of them waits; it concerns no others.",
-        "%(count)d of them wait; it concerns no others.",
+        "Applies to %(count)d waiting job; other jobs are not affected.",
+        "Applies to %(count)d waiting jobs; other jobs are not affected.",
         count,
     )
     return text % {"count": count}
@@ -132,12 +132,12 @@ class BulkAction:
         try:
             changed = self.apply(actor, job, values)
         except submission.NotWaiting:
-            return _("It does not wait, or is not held back.")
+            return _("Not waiting, or not on hold.")
         except submission.CannotMove as problem:
             return str(problem)
         except Overtaken:
-            return _("It was changing at that moment. Try again.")
-        return _("There was nothing to change.") if changed is False else ""
+            return _("The job was changing. Try again.")
+        return _("Nothing to change.") if changed is False else ""
 
 
 def _stop(actor: Actor, job: Job, _values: Mapping[str, Any]) -> object:
@@ -153,12 +153,13 @@ ACTIONS: Final = (
         "stop",
         gettext_lazy("Stop"),
         gettext_lazy("Stop jobs"),
-        gettext_lazy("Stop them"),
+        gettext_lazy("Stop jobs"),
         (
             gettext_lazy(
-                "Those that wait end at once. Those that run are asked to end; what they hold is free then."
+                "Waiting jobs end immediately. Running jobs are asked to stop, and their resources are "
+                "released when they end."
             ),
-            gettext_lazy("Their owners read the reason in the job. Nothing is started again by itself."),
+            gettext_lazy("Owners see the reason on the job page. Jobs are not restarted automatically."),
         ),
         _stop,
         summary=_count_by_state,
@@ -167,12 +168,12 @@ ACTIONS: Final = (
     BulkAction(
         "hold_jobs",
         "hold",
-        gettext_lazy("Hold back"),
-        gettext_lazy("Hold jobs back"),
-        gettext_lazy("Hold them back"),
+        gettext_lazy("Hold"),
+        gettext_lazy("Hold jobs"),
+        gettext_lazy("Hold jobs"),
         (
-            gettext_lazy("They don't start until somebody releases them; they keep their age."),
-            gettext_lazy("Their owners read the reason in the job."),
+            gettext_lazy("Jobs don't start until released. Their time in the queue is kept."),
+            gettext_lazy("Owners see the reason on the job page."),
         ),
         lambda actor, job, _values: submission.hold(actor.user, job, why=actor.why),
     ),
@@ -181,8 +182,12 @@ ACTIONS: Final = (
         "release",
         gettext_lazy("Release"),
         gettext_lazy("Release jobs"),
-        gettext_lazy("Release them"),
-        (gettext_lazy("They start when their turn comes, at the place that their age gives them."),),
+        gettext_lazy("Release jobs"),
+        (
+            gettext_lazy(
+                "Jobs start when their turn comes. Their queue position depends on their time in the queue."
+            ),
+        ),
         lambda actor, job, _values: submission.release(actor.user, job),
         form=lambda _jobs, data: AdminForm(data),
     ),
@@ -191,8 +196,8 @@ ACTIONS: Final = (
         "prioritise",
         gettext_lazy("Change priority"),
         gettext_lazy("Change priority"),
-        gettext_lazy("Change it"),
-        (gettext_lazy("A priority counts as one hour of waiting; nothing that runs is stopped for it."),),
+        gettext_lazy("Change priority"),
+        (gettext_lazy("One priority level counts as one hour of waiting. Running jobs are not stopped."),),
         lambda actor, job, values: submission.prioritise(actor.user, job, values["priority"], why=actor.why),
         form=lambda _jobs, data: PriorityForm(data),
     ),
@@ -201,13 +206,13 @@ ACTIONS: Final = (
         "move",
         gettext_lazy("Move to another quota"),
         gettext_lazy("Move jobs to another quota"),
-        gettext_lazy("Move them"),
+        gettext_lazy("Move jobs"),
         (
             gettext_lazy(
-                "Each is moved only within its workspace and cluster, where its owner may send jobs and "
-                "where it fits."
+                "Jobs can only move within their workspace and cluster, to a quota that their owner "
+                "can use and that has room for them."
             ),
-            gettext_lazy("They keep their age."),
+            gettext_lazy("Their time in the queue is kept."),
         ),
         lambda actor, job, values: submission.move(actor.user, job, values["quota"], why=actor.why),
         form=MoveForm,

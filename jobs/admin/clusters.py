@@ -60,7 +60,7 @@ class MappingField(forms.CharField):
         pairs = [line.partition(":") for line in str(super().to_python(value)).splitlines() if line.strip()]
         found = {name.strip(): each.strip() for name, _colon, each in pairs}
         if len(found) < len(pairs):
-            raise ValidationError(gettext("A name stands there twice."))
+            raise ValidationError(gettext("Duplicate name."))
         return {name: self._number(each) for name, each in found.items()} if self._numbers else found
 
     def _number(self, text: str) -> int | str:
@@ -121,7 +121,7 @@ class ClusterForm(forms.ModelForm[Cluster]):
             choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("backend")
         )
         self.fields["config"].help_text = _(
-            "All settings as a JSON object; taken in place of the fields above where it was changed."
+            "All settings as a JSON object. If changed, it overrides the fields above."
         )
         for backend in registry.names():
             for name, each, field in _inputs(backend):
@@ -150,13 +150,13 @@ class ClusterForm(forms.ModelForm[Cluster]):
             inputs = {}
         config = self._from_fields(backend) if by_fields else self.cleaned_data["config"]
         if not isinstance(config, Mapping):
-            self.add_error("config", gettext("Settings are a JSON object."))
+            self.add_error("config", gettext("Settings must be a JSON object."))
             return
         try:
             kept = encrypted_settings.encrypt(config, self._kept)
         except encrypted_settings.SecretsNeeded as again:
             text = gettext(
-                "With these settings the console would connect to another place. Enter again: %(names)s."
+                "These settings connect the console to a different address. Enter again: %(names)s."
             )
             error = ValidationError(text, params={"names": ", ".join(again.names)})
             for name in again.names:
@@ -199,10 +199,15 @@ class ClusterForm(forms.ModelForm[Cluster]):
         count = Reservation.objects.filter(cluster=self.instance.pk, active=True).count()
         if count:
             text = ngettext(
-                "As whom jobs run can't be changed while %(count)s job of this console is there: take "
-                "“takes jobs” away, and let it end or stop it first.",
-                "As whom jobs run can't be changed while %(count)s jobs of this console are there: take "
-                "“takes jobs” away, and let them end or stop them first.",
+                (
+                    "Can't change the user that jobs run as while %(count)s job of this console is on the "
+                    "cluster. Stop accepting jobs on the cluster, then wait for the job to end or stop it."
+                ),
+                (
+                    "Can't change the user that jobs run as while %(count)s jobs of this console are on "
+                    "the cluster. Stop accepting jobs on the cluster, then wait for the jobs to end or "
+                    "stop them."
+                ),
                 count,
             )
             self.add_error(at, ValidationError(text, params={"count": count}))
@@ -271,14 +276,14 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             return "–"
         if unixnames.identity(cluster.config) == unixnames.BY_TOKENS:
             return gettext(
-                "Each job runs as its owner's own UNIX user (People, UNIX name), by tokens that the console "
-                "makes."
+                "Each job runs as its owner's UNIX user (People, UNIX name), using tokens issued by "
+                "the console."
             )
         if unixnames.needs_unix_name(cluster):
-            return gettext("Each job runs as its owner's own UNIX user (People, UNIX name).")
+            return gettext("Each job runs as its owner's UNIX user (People, UNIX name).")
         text = gettext(
-            "Everything runs as the console's own UNIX user, %(user)s: whoever submits here can read and end "
-            "everybody's jobs."
+            "All jobs run as the console's UNIX user, %(user)s: everyone who can submit here can "
+            "read and stop all jobs."
         )
         return text % {"user": pwd.getpwuid(os.geteuid()).pw_name}
 
@@ -308,19 +313,19 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         if used := [name for name, state in engines.items() if state == "used"]:
             return ", ".join(used)
         if not engines:
-            return gettext("None: the cluster's settings switch it off.")
+            return gettext("None: disabled in the cluster settings.")
         states = {
             "absent": gettext("%(engine)s is not installed"),
-            "silent": gettext("%(engine)s is installed, but does not answer: is its daemon running?"),
+            "silent": gettext("%(engine)s is installed but not responding. Is the daemon running?"),
         }
         causes = [states[state] % {"engine": name} for name, state in engines.items()]
         return gettext("None: %(causes)s") % {"causes": "; ".join(causes)}
 
-    @admin.display(description=_("looks"))
+    @admin.display(description=_("polling"))
     def looks(self, cluster: Cluster) -> str:
         """Return how often the console looks at it, and why."""
         if cluster.look_ms is None:
-            return gettext("As often as anything is due.")
+            return gettext("Whenever an update is due.")
         took_s = cluster.look_ms / 1000
-        text = gettext("Every %(seconds).0f s: the last look took %(took).2f s.")
+        text = gettext("Every %(seconds).0f s; the last poll took %(took).2f s.")
         return text % {"seconds": poll_interval.interval_s(took_s), "took": took_s}

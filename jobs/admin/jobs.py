@@ -79,7 +79,7 @@ class JobAdmin(MachineWritten):
     list_filter = (StateFilter, "cluster", "workspace")
     list_select_related = ("owner", "workspace", "cluster")
     search_fields = ("public_id__exact", "owner__username__exact")
-    search_help_text = _("A job's id, or the user name of its owner; names are searched on the page Jobs.")
+    search_help_text = _("Job ID or owner's user name. To search by job name, use the Jobs page.")
     inlines = (AttemptInline,)
     actions = admin_actions()
 

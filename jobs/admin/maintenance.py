@@ -33,11 +33,11 @@ class MaintenanceAdmin(ModelAdmin[Maintenance]):
             notified = admin_actions.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
         if blocked := snapshot.count_blocked_requests(obj):
             text = ngettext(
-                "%(count)d waiting job can't start before it is over.",
-                "%(count)d waiting jobs can't start before it is over.",
+                "%(count)d waiting job can't start before the maintenance ends.",
+                "%(count)d waiting jobs can't start before the maintenance ends.",
                 blocked,
             )
             messages.warning(request, text % {"count": blocked})
         if notified:
-            text = ngettext("%(count)d person was told.", "%(count)d people were told.", notified)
+            text = ngettext("%(count)d person notified.", "%(count)d people notified.", notified)
             messages.info(request, text % {"count": notified})

@@ -60,10 +60,10 @@ class EntryAdmin(MachineWritten):
     )
     actions = ("end",)
 
-    @admin.action(description=_("End the chosen entries"), permissions=["view"])
+    @admin.action(description=_("End selected sessions"), permissions=["view"])
     def end(self, request: HttpRequest, queryset: QuerySet[AccessSession]) -> None:
         """End the sessions, within seconds."""
         count = sessions.ask_end(queryset, signed_in_admin(request))
         self.message_user(
-            request, ngettext("%(n)d is being ended.", "%(n)d are being ended.", count) % {"n": count}
+            request, ngettext("Ending %(n)d session.", "Ending %(n)d sessions.", count) % {"n": count}
         )

@@ -49,7 +49,7 @@ class AssetForm(forms.ModelForm[Any]):
         if not field.required:
             field.empty_label = _now("Everybody")
         if not field.required and self.instance.pk is None:
-            field.help_text = _("Without one it is for everybody.")
+            field.help_text = _("Empty: available to everyone.")
         self.fields["description"].widget.attrs["rows"] = 3
         for each in self.fields.values():
             _dress(each)
@@ -58,7 +58,7 @@ class AssetForm(forms.ModelForm[Any]):
         """Check that the person manages the workspace."""
         workspace: Workspace | None = self.cleaned_data["workspace"]
         if not visibility.may_keep_in(self.owner, workspace):
-            raise forms.ValidationError(_("Only the console's admins keep what is for everybody."))
+            raise forms.ValidationError(_("Only console admins can manage assets for everyone."))
         return workspace
 
     def save(self, commit: bool = True) -> Any:
@@ -86,9 +86,9 @@ class GuardedForm(AssetForm):
         max_length=10_000,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text=_("Stored encrypted and not shown again. Left empty, what is kept stays."),
+        help_text=_("Stored encrypted and not shown again. Leave empty to keep the current value."),
     )
-    forget = forms.BooleanField(label=_("Forget the password that is kept"), required=False)
+    forget = forms.BooleanField(label=_("Remove saved password"), required=False)
 
     def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(owner, *args, **kwargs)
@@ -100,16 +100,14 @@ class GuardedForm(AssetForm):
         path: str = self.cleaned_data["mount_path"].strip()
         has_mark = set(path) & set(":,")
         if not path.startswith("/") or ".." in path.split("/") or not path.isprintable() or has_mark:
-            raise forms.ValidationError(
-                _("This has to be an absolute path, without “..”, colons and commas.")
-            )
+            raise forms.ValidationError(_("Must be an absolute path without “..”, colons or commas."))
         return path
 
     def clean(self) -> dict[str, Any] | None:
         """A kept password or each person's own, never both."""
         values = super().clean() or self.cleaned_data
         if values.get("password") and values.get("own_secret"):
-            self.add_error("own_secret", _("Either a password is kept here, or it is each person's own."))
+            self.add_error("own_secret", _("Save a password here or use each person's own, not both."))
         if self._is_elsewhere(values):
             self.add_error("password", asset_message("password_again"))
         if values.get("forget") or (values.get("own_secret") and not values.get("password")):
@@ -137,7 +135,7 @@ class ImageForm(GuardedForm):
         """Check an image's address."""
         address: str = self.cleaned_data["address"].strip()
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", address):
-            raise forms.ValidationError(_("An image's address has no blanks, no quotes and no login in it."))
+            raise forms.ValidationError(_("Image addresses can't contain spaces, quotes or login details."))
         return address
 
     def save(self, commit: bool = True) -> Any:
@@ -150,7 +148,7 @@ class DatasetForm(GuardedForm):
     """A dataset; a new one with its first version."""
 
     uri = forms.CharField(
-        label=_("Place"),
+        label=_("Location"),
         max_length=1000,
         help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…"),
     )
@@ -171,7 +169,7 @@ class DatasetForm(GuardedForm):
         vpcs = self.fields["vpc"]
         assert isinstance(vpcs, forms.ModelChoiceField)
         vpcs.queryset = visibility.choices(owner, None, AssetKind.VPC)
-        self.fields["username"].label = _("Access key id or user name")
+        self.fields["username"].label = _("Access key ID or user name")
         self.fields["password"].label = _("Access key secret or password")
         if self.instance.pk is not None:
             del self.fields["uri"]
@@ -262,9 +260,9 @@ class CodeForm(GuardedForm):
 class VpcForm(AssetForm):
     """A virtual network."""
 
-    switches = NamesField(label=_("Switches"), required=False, help_text=_("With commas: vsw-1, vsw-2"))
+    switches = NamesField(label=_("vSwitches"), required=False, help_text=_("Comma-separated: vsw-1, vsw-2"))
     security_groups = NamesField(
-        label=_("Security groups"), required=False, help_text=_("With commas: sg-1, sg-2")
+        label=_("Security groups"), required=False, help_text=_("Comma-separated: sg-1, sg-2")
     )
 
     class Meta:

@@ -31,16 +31,16 @@ def mark(message: str) -> str:
 _ = mark
 
 PROBLEMS: Final[Mapping[str, str]] = {
-    "characters": _("This has characters that are not allowed here."),
-    "choice": _("This must be one of: %(expected)s."),
-    "kind": _("This is of the wrong kind: %(kind)s is expected."),
-    "missing": _("This is missing."),
-    "other": _("This makes no sense: %(error)s."),
-    "ports": _("These must be two port numbers from %(least)s to 65535, the smaller one first."),
-    "too_large": _("This must be at most %(bound)s."),
-    "too_small": _("This must be at least %(bound)s."),
-    "unknown": _("There is no such setting."),
-    "unknown_but": _("There is no such setting. Did you mean %(suggestion)s?"),
+    "characters": _("Contains characters that are not allowed."),
+    "choice": _("Must be one of: %(expected)s."),
+    "kind": _("Wrong type: %(kind)s expected."),
+    "missing": _("Required."),
+    "other": _("Invalid value: %(error)s."),
+    "ports": _("Enter two port numbers from %(least)s to 65535, the smaller one first."),
+    "too_large": _("Must be at most %(bound)s."),
+    "too_small": _("Must be at least %(bound)s."),
+    "unknown": _("Unknown setting."),
+    "unknown_but": _("Unknown setting. Did you mean %(suggestion)s?"),
 }
 """Sentences of the problems that settings of every backend may have, by code."""
 

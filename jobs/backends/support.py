@@ -63,13 +63,15 @@ def keep(why: str) -> Support:
     return Support(Fate.KEPT, why=why)
 
 
-CLOUDS_OWN: Final = _("It belongs to the vendor's cloud, and goes back there with the file.")
-DISK_UNLIMITED: Final = _("The job uses the disk of its machine, without a limit of its own.")
-NOBODY_WATCHES: Final = _("Nothing watches over the job here; use its retries instead.")
-NOT_HERE: Final = _("This cluster has nothing like it.")
-NOT_KEPT_HERE: Final = _("A job gives its resources back when it has ended.")
-OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount counts.")
-OWN_TENSORBOARD: Final = _("Start TensorBoard in the job: it is found and can be opened from the job's page.")
+CLOUDS_OWN: Final = _("Specific to the vendor's cloud; kept for export.")
+DISK_UNLIMITED: Final = _("The job uses its machine's disk, without a separate limit.")
+NOBODY_WATCHES: Final = _("Jobs are not monitored for faults here; use retries instead.")
+NOT_HERE: Final = _("Not available on this cluster.")
+NOT_KEPT_HERE: Final = _("Resources are released when the job ends.")
+OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
+OWN_TENSORBOARD: Final = _(
+    "Start TensorBoard in the job: it is detected and can be opened from the job page."
+)
 """Reasons that several backends have."""
 
 CONTRACT: Final = "jobs/backends/test_contract.py"
@@ -77,12 +79,12 @@ _ADMITTING: Final = "jobs/scheduling/test_admission.py"
 _RECONCILE: Final = "jobs/scheduling/test_reconcile.py"
 
 EVERYWHERE: Final[Mapping[str, Support]] = {
-    "description": keep(_("It is for whoever reads the file.")),
+    "description": keep(_("For readers of the file only.")),
     "tags": leave_to_console("jobs/scheduling/test_idle.py::test_whom_the_policy_spares_is_left_alone"),
-    "workspace": keep(_("Where the job runs is chosen here and not by the file.")),
+    "workspace": keep(_("Select where the job runs here; the file's value is not used.")),
     "quota": leave_to_console(
         "jobs/api/test_submit.py::test_a_job_goes_where_it_is_sent",
-        _("A quota of that short name is taken where none is chosen."),
+        _("If no quota is selected, the quota with this short name is used."),
     ),
     "priority": leave_to_console(f"{_RECONCILE}::test_higher_priority_starts_first_then_the_older"),
     "retry": leave_to_console(f"{_RECONCILE}::test_a_failure_is_retried_as_often_as_the_job_says"),
@@ -102,7 +104,8 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "test_access_matrix.py::test_a_public_job_is_read_by_members_but_not_by_strangers"
     ),
     "roles[].resources.instance_type": approximate(
-        _("It is taken as the amounts that it is known to hold."), "jobs/dialects/test_dlc_reading.py"
+        _("Converted to the known resource amounts of the instance type."),
+        "jobs/dialects/test_dlc_reading.py",
     ),
 }
 """What the console does, or leaves undone, by itself."""

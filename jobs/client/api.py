@@ -114,14 +114,14 @@ class Outage:
     def back(self) -> None:
         """Note that the console answers."""
         if self._said:
-            self._tell(_("The console answers again."))
+            self._tell(_("The console is responding again."))
         self._said, self._pause, self.over = False, FIRST_PAUSE_S, True
 
     def wait(self, error: Exception) -> None:
         """Note that it does not answer, and pause."""
         if not self._said:
             params = {"server": self._server, "why": str(error) or type(error).__name__}
-            self._tell(_("%(server)s does not answer (%(why)s). Trying again until it does …") % params)
+            self._tell(_("%(server)s is not responding (%(why)s). Retrying until it does …") % params)
         self._said = True
         time.sleep(self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE_S)

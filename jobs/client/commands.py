@@ -69,7 +69,7 @@ def _find_job(console: Console, text: str, tell: Tell) -> str:
     rows = console.get("/jobs", owner="me", name=text, limit=MOST_NAMESAKES)["jobs"]
     found = [row["id"] for row in rows if row["name"] == text]
     if not found:
-        raise CommandFailure(_("You have no job with the ID or name %(text)s.") % {"text": text})
+        raise CommandFailure(_("No job with ID or name %(text)s.") % {"text": text})
     if len(found) > 1:
         words = ngettext(
             "%(count)s job is called %(name)s; the newest is %(id)s.",
@@ -92,7 +92,10 @@ def _is_there(console: Console, job: str) -> bool:
 def _login(arguments: argparse.Namespace, screen: Screen) -> int:
     """The token is read from the terminal without being shown, or from standard input: never an argument."""
     server = login.address(arguments.url)
-    screen.say(_("Make a token in Settings of %(server)s, with read, submit and stop.") % {"server": server})
+    screen.say(
+        _("Create a token in the settings of %(server)s, with the scopes read, submit and stop.")
+        % {"server": server}
+    )
     token = getpass.getpass(_("Token: ")) if sys.stdin.isatty() else sys.stdin.readline()
     made = Login(server, token.strip())
     try:
@@ -100,10 +103,10 @@ def _login(arguments: argparse.Namespace, screen: Screen) -> int:
             answer = console.http.get("/jobs", params={"limit": 1})
     except httpx.TransportError as error:
         params = {"server": server, "why": str(error)}
-        raise CommandFailure(_("%(server)s does not answer: %(why)s") % params) from error
+        raise CommandFailure(_("%(server)s is not responding: %(why)s") % params) from error
     if answer.is_error:
         raise RequestRefused(answer)
-    screen.say(_("Kept in %(path)s.") % {"path": login.keep(made)})
+    screen.say(_("Saved in %(path)s.") % {"path": login.keep(made)})
     return 0
 
 

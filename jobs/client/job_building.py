@@ -52,7 +52,7 @@ class BaseFile:
 def create_file(options: JobOptions, upload: str, folder: Path) -> BaseFile:
     """A job of one replica that runs the command in the uploaded folder, if there is one."""
     if not options.argv:
-        raise CommandFailure(_("Say what to run: job-console run -- python train.py"), 2)
+        raise CommandFailure(_("Specify a command: job-console run -- python train.py"), 2)
     role = RoleSpec(name="worker", command=shlex.join(options.argv))
     name = options.name or _name(folder)
     code = CodeSource(id=upload) if upload else None
@@ -65,9 +65,7 @@ def change_file(base: BaseFile, options: JobOptions, upload: str) -> BaseFile:
     try:
         parsed = base.document.parsed
     except Refused as refused:
-        raise CommandFailure(
-            _("That job file can't be read any more: %(why)s") % {"why": refused}
-        ) from refused
+        raise CommandFailure(_("The job file can no longer be read: %(why)s") % {"why": refused}) from refused
     spec = _change_spec(parsed.spec, options)
     for way in _variants(spec, upload) if upload else (spec,):
         written = BaseFile(base.document.render(way).document)
@@ -139,19 +137,21 @@ def memory(text: str) -> int:
     """MiB of `8G`, `512Mi`, `8`, which are gigabytes.  Raises CommandFailure."""
     amount = amounts.parse(text, Quantity.MEMORY, bare="Gi")
     if amount is None or amounts.whole(amount) < 1:
-        raise CommandFailure(_("%(text)s is no amount of memory: 8G, 512M.") % {"text": text}, 2)
+        raise CommandFailure(_("Invalid amount of memory: %(text)s. Examples: 8G, 512M.") % {"text": text}, 2)
     return amounts.whole(amount)
 
 
 def variables(arguments: Sequence[str]) -> dict[str, str]:
     """Parse variables, each NAME=VALUE.  Raises CommandFailure."""
-    return dict(_pairs(arguments, re.compile(ENV_NAME), _("%(said)s is no variable: NAME=VALUE.")))
+    return dict(_pairs(arguments, re.compile(ENV_NAME), _("Invalid variable: %(said)s. Use NAME=VALUE.")))
 
 
 def answers(arguments: Sequence[str]) -> dict[str, str | list[str]]:
     """Parse answers, each NAME=VALUE; a name given again has several.  Raises CommandFailure."""
     found: dict[str, str | list[str]] = {}
-    for name, value in _pairs(arguments, re.compile("(?s).+"), _("%(said)s is no answer: NAME=VALUE.")):
+    for name, value in _pairs(
+        arguments, re.compile("(?s).+"), _("Invalid parameter: %(said)s. Use NAME=VALUE.")
+    ):
         before = found.get(name)
         found[name] = value if before is None else [*([before] if isinstance(before, str) else before), value]
     return found

@@ -75,7 +75,7 @@ def _report(checked: CheckResult) -> Report:
     try:
         answer = of_console.check(console, checked.document)
     except CommandFailure as trouble:
-        _complain(_("Not checked against %(server)s: %(why)s") % {"server": console.server, "why": trouble})
+        _complain(_("Not validated by %(server)s: %(why)s") % {"server": console.server, "why": trouble})
         return local
     return Report(local.dialect, *answer, console.server)
 
@@ -101,7 +101,7 @@ def _loss(loss: Note, file: str) -> str:
     row = loss_json(loss)
     place = f"{file}:{loss.line}:{loss.column}: " if loss.line and row["side"] == "source" else ""
     pointer = f"{loss.pointer}: " if loss.pointer else ""
-    lacking = _(" [not there: %(capability)s]") % row if row["capability"] else ""
+    lacking = _(" [not supported: %(capability)s]") % row if row["capability"] else ""
     return f"{place}{pointer}{row['message']}{lacking}"
 
 
@@ -117,7 +117,7 @@ def _fix(checked: CheckResult, arguments: argparse.Namespace) -> CheckResult:
     """Make every fix on offer and look again; the file is replaced in one step."""
     before = checked.document.text
     if arguments.file != STANDARD_INPUT and _is_inside(checked):
-        _complain(_("%(file)s holds a job file and more: it was left as it is.") % {"file": arguments.file})
+        _complain(_("%(file)s contains more than a job file; not changed.") % {"file": arguments.file})
         return checked
     checked = checks.apply_all_fixes(checked)
     if arguments.file == STANDARD_INPUT:
@@ -165,7 +165,7 @@ def _lines(report: Report, file: str) -> str:
     lines += [
         _format_line(file, each, _("note: %(message)s") % {"message": each.message}) for each in report.notes
     ]
-    known = report.dialect or _("unknown dialect")
+    known = report.dialect or _("unknown format")
     verdict = _("not accepted") if report.problems else _("ok")
     by = f" ({report.server})" if report.server else ""
     return "\n".join([*lines, f"{file}: {known}, {verdict}{by}"])

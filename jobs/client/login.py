@@ -38,12 +38,13 @@ def find(server: str | None, environment: Mapping[str, str] = os.environ) -> Log
     kept = _read(path(environment))
     server = address(server or environment.get(SERVER) or kept.get("last") or "")
     if not server:
-        raise CommandFailure(_("Which console? Log in with “job-console login URL”, or set JOB_CONSOLE_URL."))
+        raise CommandFailure(
+            _("No console selected. Log in with “job-console login URL”, or set JOB_CONSOLE_URL.")
+        )
     token = environment.get(TOKEN) or kept.get("tokens", {}).get(server)
     if not token:
         raise CommandFailure(
-            _("There is no token for %(server)s: log in with “job-console login %(server)s”.")
-            % {"server": server}
+            _("No token for %(server)s. Log in with “job-console login %(server)s”.") % {"server": server}
         )
     return Login(server, str(token))
 
@@ -65,7 +66,7 @@ def address(server: str) -> str:
         return ""
     parts = urlsplit(server if "://" in server else f"https://{server}")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-        raise CommandFailure(_("%(server)s is no address of a console.") % {"server": server})
+        raise CommandFailure(_("%(server)s is not the address of a console.") % {"server": server})
     return parts.geturl()
 
 
@@ -76,7 +77,7 @@ def _read(place: Path) -> dict[str, Any]:
         return {}
     if mode & 0o077:
         raise CommandFailure(
-            _("Others can read your tokens in %(path)s: consider them known, and run chmod 600.")
+            _("Other users can read your tokens in %(path)s. Revoke the tokens and run chmod 600.")
             % {"path": place}
         )
     try:
@@ -84,5 +85,7 @@ def _read(place: Path) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise CommandFailure(_("%(path)s makes no sense: remove it and log in again.") % {"path": place})
+        raise CommandFailure(
+            _("Invalid content in %(path)s. Remove the file and log in again.") % {"path": place}
+        )
     return value

@@ -80,7 +80,9 @@ def _add(added: Any, command: Command) -> None:
     epilog = "\n".join([_("examples:"), *examples])
     made = added.add_parser(command.name, help=command.about, description=command.about, epilog=epilog)
     if command.module == COMMANDS:
-        made.add_argument("--server", metavar="URL", help=_("another console than the last one logged in to"))
+        made.add_argument(
+            "--server", metavar="URL", help=_("console to use (default: the last one logged in to)")
+        )
     for option in command.options:
         made.add_argument(*option.flags, **option.settings)
     made.set_defaults(
@@ -101,7 +103,7 @@ def _job_file_commands() -> Sequence[Command]:
         ),
         Command(
             "convert",
-            _("write a job file in another format"),
+            _("convert a job file to another format"),
             ("convert job.json --to sbatch > job.sh",),
             (to, *_file_options()),
             JOB_FILES,
@@ -113,13 +115,13 @@ def _submit_commands() -> Sequence[Command]:
     return (
         Command(
             "login",
-            _("remember a token for a console"),
+            _("log in to a console (saves a token)"),
             ("login https://console.example.org",),
-            (Option("url", metavar="URL", help=_("the console's address")),),
+            (Option("url", metavar="URL", help=_("console address")),),
         ),
         Command(
             "run",
-            _("run a command with the files of this folder as a job"),
+            _("run a command as a job, with the files of this folder"),
             (
                 "run -- python train.py",
                 "run --gpus 1 --memory 16G --name fast -- python train.py --epochs 3",
@@ -129,7 +131,7 @@ def _submit_commands() -> Sequence[Command]:
         ),
         Command(
             "submit",
-            _("submit a job file as it is"),
+            _("submit a job file"),
             ("submit job.json", "submit --detach job.sh"),
             (*_file_options(), *_location_options()),
         ),
@@ -138,38 +140,38 @@ def _submit_commands() -> Sequence[Command]:
 
 def _run_options() -> Sequence[Option]:
     repeated: dict[str, Any] = {"action": "append", "default": []}
-    template = _("everything else as in this template: ID, ID@VERSION")
-    answer = _("an answer to one of the template's questions")
+    template = _("template for all other settings: ID or ID@VERSION")
+    answer = _("template parameter")
     return (
-        Option("command", nargs="*", metavar="COMMAND", help=_("what to run, after --")),
+        Option("command", nargs="*", metavar="COMMAND", help=_("command to run, after --")),
         Option("--gpus", type=int, metavar="N", help=_("GPUs")),
-        Option("--gpu-type", default="", metavar="TYPE", help=_("of this type")),
+        Option("--gpu-type", default="", metavar="TYPE", help=_("GPU type")),
         Option("--cpus", type=float, metavar="N", help=_("CPU cores")),
         Option("--memory", default="", metavar="8G", help=_("memory")),
-        Option("--image", default="", help=_("the container image")),
-        Option("--name", default="", help=_("name of the job (default: the folder's)")),
-        Option("--like", metavar="JOB", help=_("everything else as in this job")),
+        Option("--image", default="", help=_("container image")),
+        Option("--name", default="", help=_("job name (default: the folder's name)")),
+        Option("--like", metavar="JOB", help=_("job to copy all other settings from")),
         Option("--template", metavar="TEMPLATE", help=template),
         Option("--set", metavar="NAME=VALUE", help=answer, **repeated),
-        Option("--env", metavar="NAME=VALUE", help=_("a variable"), **repeated),
-        Option("--after", metavar="JOB", help=_("begin once this job has succeeded"), **repeated),
-        Option("--folder", default=".", help=_("the folder to send (default: this one)")),
+        Option("--env", metavar="NAME=VALUE", help=_("environment variable"), **repeated),
+        Option("--after", metavar="JOB", help=_("start after this job has succeeded"), **repeated),
+        Option("--folder", default=".", help=_("folder to send (default: current folder)")),
         Option("--no-code", action="store_true", help=_("send no files")),
     )
 
 
 def _job_commands() -> Sequence[Command]:
     job = Option("job", metavar="JOB", help=_("job ID or name"))
-    reason = _("why; required for the job of another person")
+    reason = _("reason; required for another user's job")
     second_copy = _("start a second copy of a job that has not ended")
-    follow = _("go on until the job has ended")
+    follow = _("follow until the job has ended")
     return (
         Command(
             "list",
             _("list jobs"),
             ("list", "list --all --limit 50"),
             (
-                Option("--all", action="store_true", help=_("everybody's, as far as I may see them")),
+                Option("--all", action="store_true", help=_("all jobs that you can see, not only your own")),
                 Option("--limit", type=int, default=20, metavar="N", help=_("maximum number")),
                 _json_option(),
             ),
@@ -193,19 +195,19 @@ def _job_commands() -> Sequence[Command]:
         Command("stop", _("stop a job"), ("stop fast",), (job, _json_option())),
         Command(
             "hold",
-            _("keep a waiting job from starting"),
+            _("hold a waiting job"),
             ('hold fast --reason "the data are moving"',),
             (job, Option("--reason", default="", metavar="TEXT", help=reason), _json_option()),
         ),
-        Command("release", _("let a held job start"), ("release fast",), (job, _json_option())),
+        Command("release", _("release a held job"), ("release fast",), (job, _json_option())),
         Command(
             "again",
-            _("run a job again as it was"),
+            _("rerun a job"),
             ("again fast",),
             (
                 job,
                 Option("--second-copy", action="store_true", help=second_copy),
-                Option("--detach", action="store_true", help=_("do not follow it")),
+                Option("--detach", action="store_true", help=_("don't follow the job")),
                 _json_option(),
             ),
         ),
@@ -227,20 +229,20 @@ def _completion_command() -> Command:
 
 
 def _location_options() -> Sequence[Option]:
-    where = _("where it runs (default: selected for you)")
+    where = _("where the job runs (default: selected automatically)")
     return (
         *(
             Option(f"--{name}", metavar=name.upper(), help=where)
             for name in ("cluster", "quota", "workspace")
         ),
-        Option("--detach", action="store_true", help=_("submit, and do not follow it")),
+        Option("--detach", action="store_true", help=_("submit without following the job")),
         _json_option(),
     )
 
 
 def _file_options() -> Sequence[Option]:
     return (
-        Option("file", metavar="FILE", help=_("the job file; - is standard input")),
+        Option("file", metavar="FILE", help=_("job file; - for standard input")),
         Option("--dialect", choices=NAMES, metavar="FORMAT", help=_describe_formats()),
     )
 
@@ -250,4 +252,4 @@ def _describe_formats() -> str:
 
 
 def _json_option() -> Option:
-    return Option("--json", action="store_true", help=_("print JSON, as the API has it"))
+    return Option("--json", action="store_true", help=_("print JSON, as returned by the API"))

@@ -74,7 +74,7 @@ def _ask(console: Console, job: str, screen: Screen) -> int | None:
         return _leave(job, screen)
     try:
         screen.say("")
-        screen.say(_("Stop the job [s], leave it running [l], or go on following it [Enter]?"))
+        screen.say(_("Stop the job [s], leave it running [l], or keep following [Enter]?"))
         answer = input("> ").strip().lower()
     except (KeyboardInterrupt, EOFError):
         return _leave(job, screen)
@@ -85,5 +85,5 @@ def _ask(console: Console, job: str, screen: Screen) -> int | None:
 
 
 def _leave(job: str, screen: Screen) -> int:
-    screen.say(_("The job goes on. To follow it again: job-console logs -f %(job)s") % {"job": job})
+    screen.say(_("The job is still running. To follow again: job-console logs -f %(job)s") % {"job": job})
     return INTERRUPTED

@@ -31,7 +31,7 @@ def check(login: Login, document: Document) -> tuple[list[Finding], list[Finding
                 _parse_finding(each) for each in answer_json["notes"]
             ]
         except (httpx.HTTPError, ValueError, KeyError) as error:
-            raise CommandFailure(_("it does not answer")) from error
+            raise CommandFailure(_("no response")) from error
 
 
 def _parse_finding(answer_json: dict[str, Any]) -> Finding:

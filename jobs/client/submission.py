@@ -57,7 +57,7 @@ def run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     )
     base = _base(console, arguments)
     if base is None and not wanted.argv:
-        raise CommandFailure(_("Say what to run: job-console run -- python train.py"), 2)
+        raise CommandFailure(_("Specify a command: job-console run -- python train.py"), 2)
     folder = Path(arguments.folder)
     upload = "" if arguments.no_code else _send(console, folder, screen)
     file = (
@@ -93,12 +93,12 @@ def _submit_file(
 def _base(console: Console, arguments: argparse.Namespace) -> BaseFile | None:
     """The job file to begin with, of a job or of a template."""
     if arguments.like and arguments.template:
-        raise CommandFailure(_("Either --like or --template."), 2)
+        raise CommandFailure(_("Use either --like or --template, not both."), 2)
     if arguments.like:
         answer = console.get(f"/jobs/{arguments.like}/file")
         return BaseFile(Document(answer["text"], answer["dialect"]))
     if arguments.set and not arguments.template:
-        raise CommandFailure(_("--set answers a template's questions: --template says which."), 2)
+        raise CommandFailure(_("--set sets a template parameter; add --template."), 2)
     if arguments.template:
         return _of_template(console, arguments)
     return None
@@ -108,7 +108,7 @@ def _of_template(console: Console, arguments: argparse.Namespace) -> BaseFile:
     """A template, ID or ID@VERSION, filled in by the console that keeps it."""
     public_id, _at, version = arguments.template.partition("@")
     if not public_id or (version and not (version.isascii() and version.isdigit())):
-        raise CommandFailure(_("A template is named by its id, or by ID@VERSION."), 2)
+        raise CommandFailure(_("Specify the template as ID or ID@VERSION."), 2)
     body = {"version": int(version) if version else None, "answers": job_building.answers(arguments.set)}
     try:
         answer = console.post(f"/templates/{quote(public_id, safe='')}/file", body)
@@ -116,20 +116,18 @@ def _of_template(console: Console, arguments: argparse.Namespace) -> BaseFile:
         if refused.status_code != httpx.codes.NOT_FOUND:
             raise
         names = ", ".join(each["id"] for each in console.get("/templates")["templates"])
-        raise CommandFailure(
-            _("There is no such template. There are: %(names)s.") % {"names": names}, 2
-        ) from None
+        raise CommandFailure(_("Template not found. Available: %(names)s.") % {"names": names}, 2) from None
     return BaseFile(Document(answer["text"], answer["dialect"]), answer["template"])
 
 
 def _send(console: Console, folder: Path, screen: Screen) -> str:
     if not folder.is_dir():
-        raise CommandFailure(_("%(folder)s is no folder.") % {"folder": folder}, 2)
+        raise CommandFailure(_("%(folder)s is not a folder.") % {"folder": folder}, 2)
     for number in range(TRIES):
         try:
             found = folder_scan.scan(folder)
         except (BadTree, OSError) as error:
-            raise CommandFailure(_("The folder can't be sent: %(why)s") % {"why": error}) from error
+            raise CommandFailure(_("Can't send the folder: %(why)s") % {"why": error}) from error
         if not number:
             _warn(found, screen)
         try:
@@ -138,7 +136,7 @@ def _send(console: Console, folder: Path, screen: Screen) -> str:
             continue
         screen.now("")
         return uri
-    raise CommandFailure(_("The files change faster than they can be sent."))
+    raise CommandFailure(_("Files keep changing while they are being sent."))
 
 
 class _Progress:
@@ -154,19 +152,21 @@ class _Progress:
 def _warn(found: FolderContent, screen: Screen) -> None:
     """Name what a person would rather not have sent, or thinks was sent."""
     if found.secrets:
-        screen.say(_("These look like secrets and are sent; name them in .jobignore if they should not be:"))
+        screen.say(
+            _("These files look like secrets and will be sent. To exclude them, list them in .jobignore:")
+        )
         _name(found.secrets, screen)
     if found.large:
-        screen.say(_("These are large; name them in .jobignore if the job does not need them:"))
+        screen.say(_("These files are large. If the job does not need them, list them in .jobignore:"))
         _name([f"{path} ({size / MIB:.0f} MiB)" for path, size in found.large], screen)
     whys = {
-        "link_out": _("a link that leads out of the folder"),
+        "link_out": _("a link that points outside the folder"),
         "special": _("a pipe, a socket or a device"),
         "name": _("a name that can't be written as text"),
-        "unreadable": _("you may not read it"),
+        "unreadable": _("no read permission"),
     }
     if found.left_out:
-        screen.say(_("These are left out:"))
+        screen.say(_("Not sent:"))
         _name([f"{path!r} ({whys[code]})" for path, code in found.left_out], screen)
 
 
@@ -216,7 +216,7 @@ def _submit_sweep(
         return _follow_sweep(console, sweep["id"], screen)
     except KeyboardInterrupt:
         screen.say("")
-        screen.say(_("Sweep %(id)s goes on.") % params)
+        screen.say(_("Sweep %(id)s is still running.") % params)
         return INTERRUPTED
 
 

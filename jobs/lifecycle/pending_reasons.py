@@ -62,7 +62,7 @@ def outlook(cluster_name: str, outcome: Trial) -> str:
     """Return one sentence on whether a job that is not submitted yet would start."""
     if outcome.verdict is None:
         nodes = ", ".join(node for node, _amounts in outcome.decision.placement)
-        text = _("It would start now on %(nodes)s.") if nodes else _("It would be handed to %(cluster)s now.")
+        text = _("Can start now on %(nodes)s.") if nodes else _("Can be submitted to %(cluster)s now.")
         return text % {"nodes": nodes, "cluster": cluster_name}
     why = current_reason(cluster_name, outcome.verdict)
     return messages.reason_message(why.code, why.params)

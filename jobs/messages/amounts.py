@@ -58,7 +58,7 @@ def moment(text: str) -> str:
 
 def tasks(number: int) -> str:
     """Return a number of tasks."""
-    return ngettext("%(number)s task", "%(number)s tasks", number) % {"number": number}
+    return ngettext("%(number)s replica", "%(number)s replicas", number) % {"number": number}
 
 
 def replicas(number: int) -> str:

@@ -9,39 +9,44 @@ from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
 _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
-    "url": (_("This is no address that can be used; copy it again, whole."),),
-    "scheme": (_("The address has to begin with https://."),),
-    "http": (_("Only https:// is allowed: what is sent there is nobody else's business."),),
-    "userinfo": (_("An address with a name and password in it is not used."),),
-    "host": (_("The host of this address is neither a name nor an address in its usual form."),),
+    "url": (_("Invalid address. Copy the full address again."),),
+    "scheme": (_("The address must start with https://."),),
+    "http": (_("Only https:// is allowed, to keep messages private."),),
+    "userinfo": (_("Addresses with a user name or password are not allowed."),),
+    "host": (_("Invalid host name or IP address."),),
     "port": (
-        _("Port %(detail)s is not one that messages may be sent to; admins can allow this host."),
-        _("This port is not one that messages may be sent to; admins can allow this host."),
+        _("Port %(detail)s is not allowed. An admin can allow this host."),
+        _("This port is not allowed. An admin can allow this host."),
     ),
     "address": (
         _(
-            "This leads to %(detail)s, which is inside this network: only admins can allow that "
+            "The address resolves to %(detail)s on the internal network. Only admins can allow "
+            "internal addresses (CONSOLE_EGRESS_HOSTS)."
+        ),
+        _(
+            "The address is on the internal network. Only admins can allow internal addresses "
             "(CONSOLE_EGRESS_HOSTS)."
         ),
-        _("This leads into this network: only admins can allow that (CONSOLE_EGRESS_HOSTS)."),
     ),
-    "other_host": (_("An address of %(detail)s was expected."), _("Another address was expected.")),
-    "timeout": (_("No answer came in time."),),
-    "resolve": (_("Nobody knows the name %(detail)s."), _("Nobody knows this name.")),
-    "connect": (_("No connection: %(detail)s."), _("No connection.")),
+    "other_host": (_("Expected an address on %(detail)s."), _("Wrong kind of address for this channel.")),
+    "timeout": (_("No response in time."),),
+    "resolve": (_("Host %(detail)s not found."), _("Host not found.")),
+    "connect": (_("Connection failed: %(detail)s."), _("Connection failed.")),
     "tls": (
-        _("The certificate or encryption of the other side can't be relied on: %(detail)s."),
-        _("The certificate or encryption of the other side can't be relied on."),
+        _("TLS error: %(detail)s."),
+        _("TLS error: the server's certificate or encryption is not trusted."),
     ),
-    "broken": (_("The connection ended before there was an answer."),),
-    "proxy": (_("The proxy did not connect: %(detail)s."), _("The proxy did not connect.")),
-    "redirect": (_("The other side points elsewhere, which is not followed: use its final address."),),
-    "busy": (_("The other side asks for a pause; it is tried again."),),
-    "trouble": (_("The other side has trouble of its own: %(detail)s."), _("The other side has trouble.")),
-    "rejected": (_("The other side refused it: %(detail)s."), _("The other side refused it.")),
-    "no_mail": (_("This console has no e-mail: admins set CONSOLE_MAIL."),),
-    "unreadable": (_("The key that its address was encrypted with is gone: enter the address again."),),
-    "nothing_left": (_("There was nothing left that may be told here."),),
+    "broken": (_("The connection closed before a response arrived."),),
+    "proxy": (_("Proxy connection failed: %(detail)s."), _("Proxy connection failed.")),
+    "redirect": (
+        _("The server redirects to another address. Redirects are not followed; enter the final address."),
+    ),
+    "busy": (_("Rate limited by the server. Will retry."),),
+    "trouble": (_("Server error: %(detail)s."), _("Server error.")),
+    "rejected": (_("Rejected by the server: %(detail)s."), _("Rejected by the server.")),
+    "no_mail": (_("E-mail is not configured. An admin must set CONSOLE_MAIL."),),
+    "unreadable": (_("The encryption key of the saved address is missing. Enter the address again."),),
+    "nothing_left": (_("No content allowed for this channel."),),
 }
 
 
@@ -52,13 +57,13 @@ def delivery_message(code: str, detail: str = "") -> str:
 
 
 _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "too_many": (_("There are 20 channels already: remove one that is not needed."),),
-    "too_many_rules": (_("There are 20 rules already: remove one that is not needed."),),
-    "too_soon": (_("A test was sent just now: give it some seconds."),),
-    "no_secret": (_("Only webhooks have a secret."),),
+    "too_many": (_("Limit of 20 channels reached. Remove one first."),),
+    "too_many_rules": (_("Limit of 20 rules reached. Remove one first."),),
+    "too_soon": (_("A test was just sent. Try again in a few seconds."),),
+    "no_secret": (_("Only webhooks can have a secret."),),
     "email": (_("Enter an e-mail address, such as name@example.org."),),
-    "token": (_("A bot's token looks like 123456789:AAF…."),),
-    "chat": (_("A chat is a number such as -1001234567890, or @name for a public channel."),),
+    "token": (_("Enter a bot token such as 123456789:AAF…."),),
+    "chat": (_("Enter a chat ID such as -1001234567890, or @name for a public channel."),),
 }
 
 

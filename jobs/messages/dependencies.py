@@ -9,14 +9,14 @@ from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
 _SENTENCES: Final[Mapping[tuple[str, str], str]] = {
-    ("succeeded", "open"): _("once it has succeeded"),
-    ("succeeded", "met"): _("which has succeeded"),
-    ("succeeded", "never"): _("which will never succeed"),
-    ("ended", "open"): _("once it has ended"),
-    ("ended", "met"): _("which has ended"),
-    ("failed", "open"): _("once it has failed"),
-    ("failed", "met"): _("which has failed"),
-    ("failed", "never"): _("which will never fail"),
+    ("succeeded", "open"): _("on success"),
+    ("succeeded", "met"): _("already succeeded"),
+    ("succeeded", "never"): _("can't succeed anymore"),
+    ("ended", "open"): _("when ended"),
+    ("ended", "met"): _("already ended"),
+    ("failed", "open"): _("on failure"),
+    ("failed", "met"): _("already failed"),
+    ("failed", "never"): _("can't fail anymore"),
 }
 
 

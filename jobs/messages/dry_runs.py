@@ -14,17 +14,17 @@ def dry_run_message(found: Mapping[str, Any]) -> str:
     if reason := found.get("reason"):
         return reason_message(reason["code"], reason["params"])
     words = {
-        ("accepted", True): _("It would be accepted."),
-        ("mounts", True): _("These places can be mounted: %(detail)s."),
-        ("room", True): _("There is room for it on %(detail)s now."),
-        ("image", True): _("The image %(detail)s is there."),
-        ("image_pulled", None): _("The image %(detail)s is not there yet; it would be pulled first."),
-        ("image_unused", None): _("The image %(detail)s would not be used: there is no container engine."),
-        ("program", True): _("The program %(detail)s is there."),
-        ("program", None): _("The program %(detail)s was not found."),
-        ("user", True): _("Its processes would have the user id %(detail)s."),
-        ("unable", None): _("This cluster has no dry run."),
-        ("away", False): _("The cluster did not answer: %(detail)s"),
+        ("accepted", True): _("Would be accepted."),
+        ("mounts", True): _("Can mount: %(detail)s."),
+        ("room", True): _("Free capacity on %(detail)s now."),
+        ("image", True): _("Image %(detail)s is available."),
+        ("image_pulled", None): _("Image %(detail)s is not on the cluster yet and would be pulled first."),
+        ("image_unused", None): _("Image %(detail)s would not be used: the cluster has no container engine."),
+        ("program", True): _("Program %(detail)s found."),
+        ("program", None): _("Program %(detail)s not found."),
+        ("user", True): _("Processes would run with user ID %(detail)s."),
+        ("unable", None): _("This cluster doesn't support dry runs."),
+        ("away", False): _("The cluster did not respond: %(detail)s"),
     }
     text = words.get((found["what"], found["ok"]), str(found["what"]))
     return text % {"detail": found.get("detail", "")}

@@ -12,28 +12,31 @@ from jobs.states import Unready
 _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     Unready.WAITING: (_("The replica has not started yet."),),
     Unready.ENDED: (_("The replica has ended."),),
-    Unready.STARTING: (_("It is starting: nothing listens there yet."),),
-    Unready.SILENT: (_("Nothing listens on port %(port)s."), _("Nothing listens there yet.")),
+    Unready.STARTING: (_("Starting: no process is listening yet."),),
+    Unready.SILENT: (_("No process is listening on port %(port)s."), _("No process is listening yet.")),
     Unready.OTHER_PORT: (
-        _("Nothing listens on port %(port)s, but the job listens on port %(other)s: is that the one?"),
-        _("Nothing listens there yet."),
+        _(
+            "No process is listening on port %(port)s, but the job is listening on port %(other)s. "
+            "Did you mean that port?"
+        ),
+        _("No process is listening yet."),
     ),
     Unready.OTHER_ADDRESS: (
         _(
-            "The job listens on port %(port)s at the address %(address)s only, where the console can't "
-            "reach it; have it listen on 127.0.0.1."
+            "The job listens on port %(port)s of %(address)s only, which the console can't reach. "
+            "Make it listen on 127.0.0.1."
         ),
-        _("Nothing listens there yet."),
+        _("No process is listening yet."),
     ),
     Unready.TAKEN: (
-        _("Something that is not this replica listens on port %(port)s; have the job use another port."),
-        _("Nothing listens there yet."),
+        _("Port %(port)s is used by another process. Use a different port in the job."),
+        _("No process is listening yet."),
     ),
-    Unready.NO_ANSWER: (_("Something listens there, but it does not answer."),),
-    Unready.NO_HTTP: (_("Something listens there, but it does not answer in HTTP."),),
+    Unready.NO_ANSWER: (_("The port is open but not responding."),),
+    Unready.NO_HTTP: (_("The port is open but doesn't respond with HTTP."),),
     Unready.STATUS: (
-        _("It answers with the HTTP error %(status)s."),
-        _("It answers with an HTTP error."),
+        _("Responds with HTTP error %(status)s."),
+        _("Responds with an HTTP error."),
     ),
 }
 

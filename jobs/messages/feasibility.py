@@ -9,51 +9,46 @@ from jobs.messages.sentences import mark as _
 
 PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "image_not_run": (
-        _("%(cluster)s has no container engine: it can't run the image %(image)s."),
+        _("%(cluster)s has no container engine and can't run the image %(image)s."),
         _("This cluster can't run images."),
     ),
     "no_gpus": (_("%(cluster)s has no GPUs."),),
     "no_gpu_of_type": (
-        _("%(cluster)s has no %(gpu_type)s GPU; it has %(types)s."),
+        _("%(cluster)s has no %(gpu_type)s GPU. Available: %(types)s."),
         _("%(cluster)s has no %(gpu_type)s GPU."),
     ),
     "data_not_mapped": (
         _(
-            "%(cluster)s can't mount %(place)s: its settings (%(setting)s) don't admit the address. Ask an "
-            "admin, or use data that the cluster has."
+            "%(cluster)s can't mount %(place)s: address not allowed by its settings (%(setting)s). "
+            "Ask an admin, or use data on the cluster."
         ),
     ),
     "dataset_not_known": (
-        _("The dataset %(id)s is not registered here, and %(cluster)s does not know it either."),
+        _("Dataset %(id)s is not registered in this console, and %(cluster)s doesn't know it."),
     ),
     "folder_not_admitted": (
         _(
-            "Jobs of %(workspace)s can't use the folder %(place)s of %(cluster)s: its settings (%(setting)s) "
-            "don't admit it."
+            "Jobs in %(workspace)s can't use the folder %(place)s on %(cluster)s: not allowed by "
+            "its settings (%(setting)s)."
         ),
     ),
     "code_not_fetched": (
-        _("%(cluster)s does not fetch code from %(place)s: its settings (%(setting)s) don't admit it."),
+        _("%(cluster)s can't fetch code from %(place)s: not allowed by its settings (%(setting)s)."),
         _(
-            "%(cluster)s does not fetch code from %(place)s. Upload the code, or name a folder of the "
-            "cluster."
+            "%(cluster)s can't fetch code from %(place)s. Upload the code, or specify a folder on "
+            "the cluster."
         ),
     ),
-    "code_not_known": (
-        _("The code %(id)s is not registered here, and %(cluster)s does not know it either."),
-    ),
-    "no_slurm": (_("%(cluster)s does not run Slurm: %(program)s does not exist there."),),
+    "code_not_known": (_("Code %(id)s is not registered in this console, and %(cluster)s doesn't know it."),),
+    "no_slurm": (_("%(cluster)s doesn't run Slurm: %(program)s not found."),),
     "one_node_without_slurm": (
         _(
-            "%(cluster)s does not run Slurm: it can't run a script on %(nodes)s nodes, which srun would "
-            "reach. Ask for one node (--nodes=1), or choose a Slurm cluster."
+            "%(cluster)s doesn't run Slurm and can't run a script on %(nodes)s nodes (no srun). "
+            "Request one node (--nodes=1), or select a Slurm cluster."
         ),
     ),
-    "no_modules": (_("%(cluster)s has no environment modules: “module” does not exist there."),),
+    "no_modules": (_("%(cluster)s has no environment modules: “module” not found."),),
     "size_not_known": (
-        _(
-            "The size %(value)s is not in this console's catalog, so that its CPU, memory and GPUs are not "
-            "known."
-        ),
+        _("Size %(value)s is not in this console's catalog; its CPU, memory and GPUs are unknown."),
     ),
 }

@@ -13,45 +13,48 @@ from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
 _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
-    "needed": (_("This is needed."),),
-    "bad_text": (_("“%(value)s” does not fit here."),),
-    "too_long": (_("This may have at most %(most)s characters."),),
-    "no_image_name": (_("The name of an image has no spaces."),),
-    "no_number": (_("“%(value)s” is no number."),),
+    "needed": (_("Required."),),
+    "bad_text": (_("“%(value)s” is not valid here."),),
+    "too_long": (_("At most %(most)s characters."),),
+    "no_image_name": (_("Image names can't contain spaces."),),
+    "no_number": (_("“%(value)s” is not a number."),),
     "not_whole": (_("This must be a whole number."),),
-    "too_small": (_("This must be at least %(least)s."),),
-    "too_great": (_("This may be at most %(most)s."),),
-    "no_option": (_("“%(value)s” is none of the choices."),),
-    "no_pair": (_("“%(value)s” is no name=value."),),
-    "no_json": (_("This is no JSON object."),),
-    "no_time": (_("This is no date and time. Write it as in 2027-01-31T22:00:00+08:00."),),
+    "too_small": (_("Must be at least %(least)s."),),
+    "too_great": (_("Must be at most %(most)s."),),
+    "no_option": (_("“%(value)s” is not one of the options."),),
+    "no_pair": (_("“%(value)s” is not in the form name=value."),),
+    "no_json": (_("Not a JSON object."),),
+    "no_time": (_("Not a valid date and time. Example: 2027-01-31T22:00:00+08:00."),),
     "no_variable": (
-        _("“%(value)s” is no name of a variable: letters, digits and “_”, and no digit at the beginning."),
+        _(
+            "“%(value)s” is not a valid variable name. Use letters, digits and “_”; the first "
+            "character can't be a digit."
+        ),
     ),
     "env_too_long": (
         _(
-            "This has %(count)s characters, and a .env file may have %(most)s here. Paste fewer variables,"
-            " and keep long values in a file that the job reads."
+            "Too long: %(count)s characters, maximum %(most)s. Paste fewer variables, and put long "
+            "values in a file that the job reads."
         ),
     ),
     "env_lines": (
         _(
-            "Line %(lines)s can't be read: each line is NAME=value, and a quote ends where its value does."
-            " Nothing has been added yet."
+            "Can't read line %(lines)s. Use NAME=value on each line and close all quotes. Nothing "
+            "has been added."
         ),
     ),
-    "no_fit": (_("This does not fit together with the rest of the job."),),
-    "repeats": (_("This name is there twice."),),
-    "code_needs_place": (_("Say the repository as well, or the code's id."),),
-    "too_many_secrets": (_("You have as many secrets as the console keeps. Remove one in Settings first."),),
+    "no_fit": (_("Conflicts with other settings of the job."),),
+    "repeats": (_("Duplicate name."),),
+    "code_needs_place": (_("Also enter the repository or the code ID."),),
+    "too_many_secrets": (_("Secret limit reached. Remove one in Settings first."),),
     "not_said": (
-        _("This kind of job file would say “%(instead)s” instead."),
-        _("This kind of job file has no words for it."),
+        _("This job file format would store “%(instead)s” instead."),
+        _("Not supported by this job file format."),
     ),
 }
 """By the code of a field's problem."""
 
-_OFF: Final = (_("%(dialect)s has no words for %(capability)s."), _("%(dialect)s has no words for this."))
+_OFF: Final = (_("%(dialect)s doesn't support %(capability)s."), _("Not supported by %(dialect)s."))
 
 
 def field_message(code: str, params: Mapping[str, object], because: Problem | None = None) -> str:

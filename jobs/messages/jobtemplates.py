@@ -12,39 +12,36 @@ WORDS: Final = frozenset(
         _("JupyterLab"),
         _("Notebooks, a file browser and terminals in the browser."),
         _("Jupyter Notebook"),
-        _("Notebooks one by one, as Jupyter had them before JupyterLab."),
+        _("The classic notebook interface."),
         _("VS Code"),
-        _("The editor in the browser, by openvscode-server or else code-server."),
+        _("VS Code in the browser (openvscode-server or code-server)."),
         _("TensorBoard"),
-        _("Curves, images and graphs that your jobs have written, also while they run."),
+        _("Metrics, images and graphs of your jobs, live while they run."),
         _("Shell"),
-        _("A terminal beside GPUs that are yours for so many hours."),
+        _("A shell with reserved GPUs."),
         _("HelloWorld"),
-        _("The first job of the SCM manual: it greets, and shows the GPUs that it was given."),
+        _("The first job of the SCM manual: prints a greeting and the assigned GPUs."),
         _("PyTorch DDP"),
         _(
-            "A master and workers that train together: with NCCL between GPUs, with Gloo without. "
-            "As it stands it adds up a number of each."
+            "Distributed training with a master and workers (NCCL on GPUs, Gloo on CPUs). The "
+            "default command runs a small all-reduce."
         ),
         _("TensorFlow with parameter servers"),
-        _(
-            "A chief that trains, workers that compute and servers that hold the parameters, "
-            "told of each other by TF_CONFIG."
-        ),
+        _("Distributed training with a chief, workers and parameter servers, connected through TF_CONFIG."),
         _("MPI"),
         _(
-            "One program in many processes, started by mpirun on one node. "
-            "As it stands each process says which it is."
+            "A program in multiple processes, started by mpirun on one node. The default command "
+            "prints each process's rank."
         ),
         _("Ray"),
         _(
-            "A head that runs the program and workers that join it. "
-            "As it stands it lists what the cluster has."
+            "A Ray cluster: a head that runs the program, and workers. The default command lists "
+            "the cluster's resources."
         ),
         _("Sweep"),
         _(
-            "A command that takes what is tried from variables: one try as it stands, "
-            "many when it is started over a grid or a list."
+            "A command that reads its parameters from variables. Runs once by default; start it as "
+            "a sweep to run a grid or list of values."
         ),
     }
 )
@@ -52,16 +49,16 @@ WORDS: Final = frozenset(
 
 QUESTIONS: Final = {
     "name": _("Name"),
-    "hours": _("For how long"),
-    "idle_hours": _("End when nobody uses it for"),
+    "hours": _("Time limit"),
+    "idle_hours": _("Shut down when idle for"),
     "gpus": _("GPUs"),
-    "gpu_type": _("Type of GPU"),
+    "gpu_type": _("GPU type"),
     "cpus": _("CPU"),
     "memory": _("Memory"),
     "image": _("Image"),
     "folder": _("Folder"),
-    "train": _("Script and its arguments"),
-    "program": _("Program and its arguments"),
+    "train": _("Script and arguments"),
+    "program": _("Program and arguments"),
     "processes": _("Processes"),
     "workers": _("Workers"),
     "servers": _("Parameter servers"),
@@ -69,7 +66,7 @@ QUESTIONS: Final = {
     "learning_rate": _("Learning rate"),
     "batch_size": _("Batch size"),
     "seed": _("Seed"),
-    "jobs": _("Jobs whose folders it shows"),
+    "jobs": _("Jobs to display"),
 }
 """Labels of parameters, by their names."""
 

@@ -9,30 +9,37 @@ from jobs.messages.sentences import mark as _
 
 PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "bad_label": (
-        _("%(key)s “%(value)s” may have small letters, digits and -, a letter first and no - last."),
-        _("This name may have small letters, digits and -, a letter first and no - last."),
+        _(
+            "%(key)s “%(value)s” can only contain lowercase letters, digits and -, must start with "
+            "a letter and can't end with -."
+        ),
+        _(
+            "This name can only contain lowercase letters, digits and -, must start with a letter "
+            "and can't end with -."
+        ),
     ),
     "image_decides": (
-        _("%(key)s is missing: what the image would run is not known here, so write it."),
-        _("The command is missing: what the image would run is not known here, so write it."),
+        _("%(key)s is missing. The image's default command is unknown; specify the command."),
+        _("The command is missing. The image's default command is unknown; specify the command."),
     ),
-    "no_such_volume": (_("The pod has no volume “%(name)s” to mount."),),
-    "not_a_role": (_("A %(kind)s has no role “%(name)s”; its roles are %(choices)s."),),
+    "no_such_volume": (_("The pod doesn't define the mounted volume “%(name)s”."),),
+    "not_a_role": (_("%(kind)s has no role “%(name)s”. Available roles: %(choices)s."),),
 }
 
 NOTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "container_kept": (_("The container %(name)s beside the main one stays in the file and is not run."),),
+    "container_kept": (_("Sidecar container %(name)s is not run (kept in the file)."),),
     "container_unnamed": (
-        _("No container is called %(name)s, as the %(source)s asks; the first one was taken."),
-        _("The first container was taken for the main one."),
+        _("%(source)s refers to container %(name)s, which doesn't exist. The first container is used."),
+        _("The first container is used as the main container."),
     ),
-    "limit_taken": (_("%(key)s has a limit and another request; the limit was taken."),),
+    "limit_taken": (_("%(key)s has different requests and limits; the limit is used."),),
     "mounts_shared": (
-        _("The roles mount different places; in a job every role has all of them, of one path the first."),
+        _(
+            "The roles have different mounts. In a job every role gets all mounts; for duplicate "
+            "paths, the first one applies."
+        ),
     ),
-    "other_documents": (_("The other documents of the file were ignored; they stay in it."),),
-    "shared_memory_unlimited": (
-        _("The shared memory has no sizeLimit; how large it is, only the cluster knows."),
-    ),
-    "value_of_cluster": (_("The value of %(name)s is the cluster's own; elsewhere it is not set."),),
+    "other_documents": (_("Other documents in the file are ignored (kept in the file)."),),
+    "shared_memory_unlimited": (_("Shared memory has no sizeLimit; its size depends on the cluster."),),
+    "value_of_cluster": (_("The value of %(name)s is set by the cluster; it is not set elsewhere."),),
 }

@@ -23,114 +23,104 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Unusual or invisible spaces were read as spaces (%(count)s)."),
         _("Unusual or invisible spaces were read as spaces."),
     ),
-    "tolerated_tabs": (_("Tabs inside texts were kept as they are."),),
+    "tolerated_tabs": (_("Tabs inside strings were left unchanged."),),
     "tolerated_line_numbers": (_("The line numbers of the pasted listing were skipped."),),
     "number_from_text": (_("%(key)s “%(value)s” was read as the number %(taken)s."),),
-    "raised": (_("%(key)s is %(value)s; it was taken as %(taken)s, the least that the %(source)s allows."),),
-    "below_advised": (_("%(key)s is %(value)s; the %(source)s asks for at least %(least)s."),),
+    "raised": (_("%(key)s is %(value)s; raised to %(taken)s, the minimum of %(source)s."),),
+    "below_advised": (_("%(key)s is %(value)s; %(source)s requires at least %(least)s."),),
     "default_taken": (
-        _("%(key)s is missing, though the %(source)s asks for it; %(value)s was taken."),
-        _("%(key)s is missing, though the %(source)s asks for it."),
+        _("%(key)s is missing but required by %(source)s; %(value)s is used."),
+        _("%(key)s is missing but required by %(source)s."),
     ),
-    "looser_rule": (_("%(key)s: %(applied)s allows %(value)s, %(stricter)s does not. It was accepted."),),
+    "looser_rule": (_("%(key)s: %(applied)s allows %(value)s, %(stricter)s does not. Accepted."),),
     "unknown_key": (
-        _("%(key)s is not known and was ignored; did you mean %(meant)s? It stays in the file."),
-        _("%(key)s is not known and was ignored. It stays in the file."),
+        _("%(key)s is unknown and ignored (kept in the file). Did you mean %(meant)s?"),
+        _("%(key)s is unknown and ignored (kept in the file)."),
     ),
     "obsolete_key": (
-        _("%(key)s is obsolete and was ignored: minFailedTaskCount and minSucceededTaskCount say it now."),
+        _("%(key)s is obsolete and ignored. Use minFailedTaskCount and minSucceededTaskCount instead."),
     ),
-    "kept_unused": (_("%(key)s is kept in the file and not used."),),
-    "scm_only": (_("%(key)s is SCM's own; OpenPAI does not know it. It was taken as the size of the disk."),),
+    "kept_unused": (_("%(key)s is ignored (kept in the file)."),),
+    "scm_only": (_("%(key)s is specific to SCM and not part of OpenPAI. Used as the disk size."),),
     "form_snapshot": (
-        _("%(key)s is what SCM's form showed about the cluster when the file was saved; it was ignored."),
+        _("%(key)s is cluster information from SCM's form at the time the file was saved; ignored."),
     ),
-    "image_with_blanks": (_("The image's name holds blanks, which no registry allows."),),
-    "invisible_character": (_("The command holds the invisible character %(character)s."),),
+    "image_with_blanks": (_("The image name contains spaces, which no registry allows."),),
+    "invisible_character": (_("The command contains the invisible character %(character)s."),),
     "password_in_command": (
         _(
-            "The command holds a password in a URL, which everybody reads who may read the file; a variable "
-            "in jobEnvs whose name ends in _PASSWORD or _TOKEN is kept secret."
+            "The command contains a password in a URL, visible to everyone who can read the file. "
+            "To keep it secret, use a variable in jobEnvs with a name ending in _PASSWORD or "
+            "_TOKEN."
         ),
     ),
-    "secret_taken": (
-        _("The value of %(key)s is kept as a secret; a placeholder stands for it in the file."),
-    ),
+    "secret_taken": (_("The value of %(key)s is saved as a secret; the file contains a placeholder."),),
     "secret_wanted": (
-        _("The secret %(name)s is not in the file; it is taken from your secrets, which must have it."),
+        _("Secret %(name)s is not in the file. It is read from your secrets and must exist there."),
     ),
     "image_not_used": (
-        _("%(cluster)s runs no images: the job runs without the image %(image)s, and is marked so."),
+        _("%(cluster)s does not run images: the job runs without image %(image)s and is marked accordingly."),
     ),
     "word_unfilled": (
         _("The command contains {%(word)s}, but no sweep parameter has that name. It runs unchanged."),
     ),
     "ports_moved": (
         _(
-            "All replicas share one machine on %(cluster)s, where no two can have the same port: some get "
-            "other ports for %(label)s, told to all replicas in the PAI_PORT_LIST variables."
+            "All replicas share one machine on %(cluster)s and can't use the same port. Some "
+            "replicas get other ports for %(label)s, listed in the PAI_PORT_LIST variables of all "
+            "replicas."
         ),
     ),
-    "asset_unknown": (
-        _("%(id)s is not registered here; whether it is known is for the cluster that it goes to."),
-    ),
+    "asset_unknown": (_("%(id)s is not registered in this console; the target cluster must know it."),),
     "asset_takes_secret": (
-        _("%(name)s is fetched with your own secret %(secret)s, which is sent to %(host)s."),
-        _("%(name)s is fetched with your own secret %(secret)s."),
+        _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),
+        _("%(name)s is fetched with your secret %(secret)s."),
     ),
     "code_without_submodules": (
-        _("The submodules of %(name)s are not fetched here: the job gets the repository without them."),
+        _("Submodules of %(name)s are not fetched; the job gets the repository without them."),
     ),
     "dataset_of_vpc": (
-        _("The dataset %(name)s is in the VPC %(vpc)s: a job that mounts it has to be in the same one."),
+        _("Dataset %(name)s is in VPC %(vpc)s. A job that mounts it must be in the same VPC."),
     ),
-    "not_of_vpc": (_("%(id)s is not among what %(vpc)s is said to have."),),
+    "not_of_vpc": (_("%(id)s is not registered for VPC %(vpc)s."),),
     "env_name_unusable": (
-        _(
-            "The variable %(name)s was left out: a shell can't use a variable of this name. It stays in the "
-            "file."
-        ),
+        _("Variable %(name)s skipped: not a valid name for a shell variable (kept in the file)."),
     ),
-    "env_value_converted": (
-        _("The value of %(name)s is no text; it was written as JSON into the variable."),
-    ),
+    "env_value_converted": (_("The value of %(name)s is not a string; stored in the variable as JSON."),),
     "duplicate_role": (
-        _(
-            "The task role %(name)s is there twice; this one was ignored, the later one counts, as in "
-            "OpenPAI."
-        ),
+        _("Duplicate task role %(name)s. This one is ignored; the later one applies, as in OpenPAI."),
     ),
-    "duplicate_label": (_("The port label %(label)s is there twice; the later one counts, as in OpenPAI."),),
+    "duplicate_label": (_("Duplicate port label %(label)s. The later one applies, as in OpenPAI."),),
     "name_unexpandable": (
-        _("%(name)s becomes part of variable names, and with . or ~ in them a shell can't expand those."),
+        _("%(name)s becomes part of variable names; a shell can't expand names that contain . or ~."),
     ),
-    "written_anew": (_("The file was written anew: the change could not be made in the text as it was."),),
+    "written_anew": (_("The file was regenerated: the change could not be made in the original text."),),
     "lost": (
-        _("%(path)s (%(value)s) can't be said in %(dialect)s and was left out."),
-        _("%(path)s can't be said in %(dialect)s and was left out."),
+        _("%(path)s (%(value)s) has no equivalent in %(dialect)s and was left out."),
+        _("%(path)s has no equivalent in %(dialect)s and was left out."),
     ),
-    "approximated": (_("%(path)s is %(value)s; in %(dialect)s it became %(instead)s."),),
-    "added": (_("%(dialect)s brings %(path)s along: %(instead)s."),),
+    "approximated": (_("%(path)s: %(value)s became %(instead)s in %(dialect)s."),),
+    "added": (_("%(dialect)s adds %(path)s: %(instead)s."),),
     "kept_for_console": (
-        _("Kept for Job Console; %(dialect)s will take %(path)s as %(instead)s, not %(value)s."),
-        _("Kept for Job Console; %(dialect)s will take %(path)s as %(instead)s."),
+        _("Kept for Job Console; %(dialect)s will read %(path)s as %(instead)s, not %(value)s."),
+        _("Kept for Job Console; %(dialect)s will read %(path)s as %(instead)s."),
         _("Kept for Job Console; %(dialect)s will ignore: %(path)s (%(value)s)."),
         _("Kept for Job Console; %(dialect)s will ignore: %(path)s."),
     ),
-    "not_carried": (_("%(path)s has no meaning outside its own dialect and is not in %(dialect)s."),),
+    "not_carried": (_("%(path)s is specific to its original format and not included in %(dialect)s."),),
     "needs_value": (
-        _("%(dialect)s can't do without %(key)s: fill it in."),
-        _("The file lacks something that %(dialect)s needs."),
+        _("%(dialect)s requires %(key)s. Enter a value."),
+        _("A value required by %(dialect)s is missing."),
     ),
-    "repeated_key": (_("The key “%(key)s” is there twice; the last one counts, as in OpenPAI."),),
+    "repeated_key": (_("Duplicate key “%(key)s”. The last one applies, as in OpenPAI."),),
     "template_unresolved": (
         _(
-            "%(value)s stands for nothing in this file and stays in the command as it is, as in OpenPAI; did "
-            "you mean %(meant)s?"
+            "%(value)s is not defined in this file and stays unchanged in the command, as in "
+            "OpenPAI. Did you mean %(meant)s?"
         ),
-        _("%(value)s stands for nothing in this file and stays in the command as it is, as in OpenPAI."),
+        _("%(value)s is not defined in this file and stays unchanged in the command, as in OpenPAI."),
     ),
-    "more_notes": (_("There are %(count)s more notes."),),
+    "more_notes": (_("%(count)s more notes."),),
     **extraction.NOTES,
     **requests.NOTES,
     **scripts.NOTES,
@@ -138,17 +128,17 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     **rules.NOTES,
 }
 
-_FIXED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")
-_REQUOTED: Final = _("The quotes of Jupyter's options were part of their values; they are mended.")
+_FIXED: Final = _("Jupyter would have been accessible to others (%(findings)s). %(mended)s")
+_REQUOTED: Final = _("Quotes in Jupyter's options were part of the values; fixed.")
 _SAFE: Final = _(
-    "The mended command listens on the loopback address and asks for a token, which the link carries."
+    "The fixed command listens on the loopback address and requires a token, which is part of the link."
 )
 _FINDINGS: Final = {
-    "token_empty": _("no token of its own"),
-    "listens_everywhere": _("it listened on every address"),
-    "any_origin": _("pages of any site could talk to it"),
-    "literal_quotes": _("quotes were part of the values"),
-    "xsrf_off": _("its protection against forged requests was off"),
+    "token_empty": _("no token"),
+    "listens_everywhere": _("listening on all addresses"),
+    "any_origin": _("requests from any website allowed"),
+    "literal_quotes": _("quotes in option values"),
+    "xsrf_off": _("XSRF protection off"),
 }
 
 

@@ -28,54 +28,56 @@ _TITLES: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.SUCCEEDED: (_("%(name)s succeeded."),),
     Kind.PARTLY: (
         _("%(name)s succeeded, but %(failed_tasks)s of %(total)s failed."),
-        _("%(name)s succeeded, but tasks of it failed."),
+        _("%(name)s succeeded, but some replicas failed."),
     ),
     Kind.FAILED: (_("%(name)s failed."),),
     Kind.STOPPED: (_("%(name)s was stopped."),),
-    Kind.PREEMPTED: (_("%(name)s had to give its resources back."),),
-    Kind.AGAIN: (_("%(name)s runs again by itself."),),
+    Kind.PREEMPTED: (_("%(name)s was preempted."),),
+    Kind.AGAIN: (_("%(name)s is being retried automatically."),),
     Kind.LOST: (_("%(name)s was lost."),),
     Kind.FOUND: (_("%(name)s was found again."),),
     Kind.WAITS: (
         _("%(name)s has been waiting for %(time)s."),
-        _("%(name)s has been waiting for long."),
+        _("%(name)s has been waiting for a long time."),
     ),
     Kind.IDLE: (
-        _("%(name)s holds %(gpus_held)s and has not used them for %(time)s."),
-        _("%(name)s has not used what it holds for %(time)s."),
-        _("%(name)s does not use what it holds."),
+        _("%(name)s holds %(gpus_held)s, unused for %(time)s."),
+        _("%(name)s has not used its resources for %(time)s."),
+        _("%(name)s is not using its resources."),
     ),
     Kind.QUOTA: (
-        _("Quota %(quota)s on %(cluster)s is used to %(percent)s%%."),
-        _("A quota is nearly used."),
+        _("Quota %(quota)s on %(cluster)s is %(percent)s%% used."),
+        _("A quota is almost full."),
     ),
     Kind.MAINTENANCE: (
-        _("Node %(node)s is taken out of service at %(moment)s."),
+        _("Node %(node)s goes out of service at %(moment)s."),
         _("Node %(node)s is being taken out of service."),
         _("Maintenance of %(cluster)s begins at %(moment)s."),
-        _("Maintenance is announced."),
+        _("Maintenance announced."),
     ),
-    Kind.MESSAGE: (_("A message from %(by)s."), _("A message from an admin.")),
+    Kind.MESSAGE: (_("Message from %(by)s."), _("Message from an admin.")),
     Kind.CHANNEL_OFF: (
-        _("The channel %(channel)s was turned off: %(count)s messages in a row could not be delivered."),
+        _("Channel %(channel)s was turned off: %(count)s consecutive messages could not be delivered."),
         _("A channel was turned off: messages could not be delivered."),
     ),
 }
 
 _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
-    Kind.QUOTA: (_("Most of it: %(resource_name)s. Jobs that ask for more than is left will wait."),),
-    Kind.IDLE: (
-        _("It is ended at %(moment)s unless it uses them until then."),
-        _("End it if it is not needed, so that others can have them."),
+    Kind.QUOTA: (
+        _("Almost full: %(resource_name)s. Jobs that request more than the remaining amount will wait."),
     ),
-    Kind.CHANNEL_OFF: (_("Look at what went wrong there, and turn it on again."),),
+    Kind.IDLE: (
+        _("The job will be stopped at %(moment)s unless the resources are used before then."),
+        _("Stop the job if it is no longer needed, so that others can use the resources."),
+    ),
+    Kind.CHANNEL_OFF: (_("Fix the cause, then turn the channel on again."),),
 }
 
 _RESOURCES: Final[Mapping[str, str]] = {
     "cpu_milli": _("CPU cores"),
     "memory_mib": _("memory"),
     "gpu": _("GPUs"),
-    "jobs": _("the number of jobs"),
+    "jobs": _("number of jobs"),
     "gpu_hours": _("GPU-hours"),
 }
 _OF_TYPE: Final = _("%(type)s GPUs")

@@ -15,9 +15,9 @@ from jobs.messages.syntax import SYNTAX, YAML
 
 _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "required": (_("%(key)s is missing."),),
-    "empty": (_("%(key)s must not be empty."),),
-    "bad_name": (_("%(key)s “%(value)s” may only have the characters %(allowed)s."),),
-    "bad_key": (_("The key “%(key)s” has no letter, digit or underscore."),),
+    "empty": (_("%(key)s can't be empty."),),
+    "bad_name": (_("%(key)s “%(value)s” contains invalid characters. Allowed: %(allowed)s."),),
+    "bad_key": (_("The key “%(key)s” must contain a letter, digit or underscore."),),
     "too_long": (_("%(key)s has %(length)s characters; at most %(most)s are allowed."),),
     "wrong_type": (
         _("%(key)s must be %(expected)s, not %(got)s."),
@@ -25,78 +25,72 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "not_whole": (_("%(key)s is %(value)s; it must be a whole number."),),
     "too_small": (_("%(key)s is %(value)s; it must be at least %(least)s."),),
-    "too_great": (_("%(key)s is %(value)s; it may be at most %(most)s."),),
-    "too_few": (_("%(key)s must have at least %(least)s."),),
+    "too_great": (_("%(key)s is %(value)s; it must be at most %(most)s."),),
+    "too_few": (_("%(key)s has too few elements; the minimum is %(least)s."),),
     "too_many": (_("%(key)s has %(count)s elements; at most %(most)s are allowed."),),
-    "too_many_replicas": (_("All task roles together have %(count)s tasks; at most %(most)s are allowed."),),
-    "above_memory": (_("%(key)s is %(value)s; it may be at most memoryMB, which is %(most)s."),),
-    "above_task_number": (_("%(key)s is %(value)s; it may be at most taskNumber, which is %(most)s."),),
+    "too_many_replicas": (_("The job has %(count)s replicas in total; at most %(most)s are allowed."),),
+    "above_memory": (_("%(key)s is %(value)s; it must be at most memoryMB (%(most)s)."),),
+    "above_task_number": (_("%(key)s is %(value)s; it must be at most taskNumber (%(most)s)."),),
     "bad_member": (
-        _("“%(value)s” may only have the characters %(allowed)s, and may not begin with a digit."),
+        _("“%(value)s” can contain only the characters %(allowed)s and can't begin with a digit."),
     ),
     "forbidden_key": (_("%(key)s is not allowed here."),),
-    "duplicate_prerequisite": (_("The prerequisite %(value)s of type %(kind_of)s is there twice."),),
+    "duplicate_prerequisite": (_("Duplicate prerequisite %(value)s of type %(kind_of)s."),),
     "no_prerequisite": (
-        _("There is no prerequisite %(value)s of type %(kind_of)s."),
-        _("There is no such prerequisite."),
+        _("Prerequisite %(value)s of type %(kind_of)s not found."),
+        _("Prerequisite not found."),
     ),
-    "duplicate_deployment": (_("The deployment %(value)s is there twice."),),
-    "no_deployment": (_("There is no deployment %(value)s."),),
-    "more_problems": (_("There are %(count)s more problems."),),
-    "is_a_command": (_("This is a command, not a job file: use it as the start command of a new job."),),
-    "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
-    "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),
+    "duplicate_deployment": (_("Duplicate deployment %(value)s."),),
+    "no_deployment": (_("Deployment %(value)s not found."),),
+    "more_problems": (_("%(count)s more problems."),),
+    "is_a_command": (_("This is a command, not a job file. Use it as the start command of a new job."),),
+    "unknown_dialect": (_("Unrecognized job file. Supported formats: %(known)s."),),
+    "ambiguous_dialect": (_("The format could be %(candidates)s. Select one."),),
     "no_own_secret": (
-        _("There is no value for $SECRET:%(name)s: save a secret %(name)s in Settings, or write the value."),
+        _("$SECRET:%(name)s has no value. Save a secret named %(name)s in Settings, or enter the value."),
     ),
-    "no_such_upload": (
-        _("There is no such upload, or it is not yours to use: send the files, and name what is answered."),
-    ),
+    "no_such_upload": (_("Upload not found, or no permission. Upload the files and use the name returned."),),
     "locked_by_template": (
-        _("%(what)s is locked by the template “%(template)s” v%(version)s: leave it as it is there."),
+        _("%(what)s is locked by template “%(template)s” v%(version)s. Use the value from the template."),
     ),
     "required_by_template": (
-        _("%(what)s is required by the template “%(template)s” v%(version)s: give it a value."),
+        _("%(what)s is required by template “%(template)s” v%(version)s. Enter a value."),
     ),
-    "no_such_template": (
-        _("The template that this was made from is not there any more, or not open to you."),
-    ),
+    "no_such_template": (_("The template used for this job was deleted or is not shared with you."),),
     "may_not_submit": (
         _(
-            "Your role in workspace “%(name)s” does not allow submitting jobs: an admin of the workspace can "
-            "change it."
+            "Your role in workspace “%(name)s” does not allow submitting jobs. Ask a workspace "
+            "admin to change it."
         ),
     ),
-    "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
+    "no_such_place": (_("Not found, or no permission: %(place)s “%(name)s”."),),
     "no_unix_name": (
         _(
-            "Jobs on %(cluster)s run as their owner's own UNIX user, and you have none here: ask an admin of "
-            "this console to enter your UNIX name."
+            "Jobs on %(cluster)s run as their owner's UNIX user, and you have none. Ask a console "
+            "admin to set your UNIX name."
         ),
     ),
     "over_public_ceiling": (
         _(
-            "The job asks for %(wanted)s; of public resources (%(quota)s) one person may hold at most "
-            "%(limit)s: ask for less, or choose a resource quota."
+            "The job requests %(wanted)s; public resources (%(quota)s) allow at most %(limit)s per "
+            "user. Request less, or select a resource quota."
         ),
-        _("The job asks for more than one person may hold of public resources."),
+        _("The job requests more than public resources allow per user."),
     ),
-    "asset_not_yours": (_("There is nothing of the id %(id)s that jobs of %(workspace)s may be made of."),),
-    "asset_retired": (
-        _("%(name)s (%(id)s) was retired: new jobs can't be made of it any more; choose another."),
-    ),
-    "no_dataset_version": (_("The dataset %(name)s has no version %(version)s."),),
+    "asset_not_yours": (_("%(id)s not found, or not available in workspace %(workspace)s."),),
+    "asset_retired": (_("%(name)s (%(id)s) is retired and can't be used for new jobs. Select another."),),
+    "no_dataset_version": (_("Dataset %(name)s has no version %(version)s."),),
     "two_image_logins": (
         _(
-            "The images %(name)s and %(other)s ask for different logins, and a job has one: give it in the "
-            "job file, or take images of one registry."
+            "Images %(name)s and %(other)s need different registry logins, but a job can have only "
+            "one. Set the login in the job file, or use images from one registry."
         ),
     ),
-    "no_place": (_("No workspace that you may submit to has a quota yet: ask an admin for one."),),
+    "no_place": (_("No quota in any workspace where you can submit jobs. Ask an admin for one."),),
 }
 
 _TYPES: Final = {
-    "text": _("a text in quotes"),
+    "text": _("a string"),
     "integer": _("a whole number"),
     "number": _("a number"),
     "boolean": _("true or false"),

@@ -17,334 +17,329 @@ from jobs.states import ReasonCode
 Params = Mapping[str, object]
 
 _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
-    ReasonCode.NEW: (_("Just submitted; its place in the queue is being worked out."),),
+    ReasonCode.NEW: (_("Just submitted. Determining the queue position."),),
     ReasonCode.WAITING_TURN: (
-        _("Waits for its turn; ahead of it in the queue: %(ahead_jobs)s."),
-        _("Waits for its turn."),
+        _("Waiting for its turn (%(ahead_jobs)s ahead)."),
+        _("Waiting for its turn."),
     ),
     ReasonCode.WAITING_QUOTA: (
         _(
-            "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
-            "there is room for %(left)s."
+            "Waiting for quota %(quota)s: %(wanted)s requested, %(used)s of %(limit)s in use, "
+            "%(left)s available."
         ),
         _(
-            "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
-            "it starts when enough of that is given back."
+            "Waiting for quota %(quota)s: %(wanted)s requested, %(used)s of %(limit)s in use. "
+            "Starts when enough is released."
         ),
-        _("Waits until its quota has room."),
+        _("Waiting for quota."),
     ),
     ReasonCode.WAITING_QUOTA_TURN: (
         _(
-            "Waits for its turn in quota %(person_quota)s: what its owner may still use there is kept for an "
-            "earlier job. With a time limit that ends before that one can start, it starts now."
+            "Waiting for its turn in quota %(person_quota)s: the owner's remaining share is "
+            "reserved for an earlier job. To start now, set a time limit short enough to finish "
+            "before that job can start."
         ),
         _(
-            "Waits for its turn in quota %(quota)s: what is left there is kept for earlier jobs. With a time "
-            "limit that ends before they can start, it starts now."
+            "Waiting for its turn in quota %(quota)s: the remaining quota is reserved for earlier "
+            "jobs. To start now, set a time limit short enough to finish before they can start."
         ),
-        _("Waits for its turn in its quota."),
+        _("Waiting for its turn in the quota."),
     ),
     ReasonCode.WAITING_PERSON: (
         _(
-            "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
-            "asks for %(wanted)s; there is room for %(left)s."
+            "Waiting: quota %(quota)s allows %(limit)s per user. Owner uses %(used)s, %(wanted)s "
+            "requested, %(left)s available."
         ),
         _(
-            "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
-            "asks for %(wanted)s, and starts when another job of its owner ends."
+            "Waiting: quota %(quota)s allows %(limit)s per user. Owner uses %(used)s, %(wanted)s "
+            "requested. Starts when another job of the owner ends."
         ),
-        _("Waits because in quota %(quota)s one person may hold %(limit)s: it asks for %(wanted)s."),
-        _("Waits until its owner holds less in its quota."),
+        _("Waiting: quota %(quota)s allows %(limit)s per user, %(wanted)s requested."),
+        _("Waiting: the owner has reached the per-user limit of the quota."),
     ),
     ReasonCode.WAITING_HOURS: (
-        _("Waits because the GPU-hours of quota %(quota)s are used up: it starts in the next period."),
-        _("Waits because the GPU-hours of its quota are used up: it starts in the next period."),
+        _("Waiting: the GPU-hours of quota %(quota)s are used up. Starts in the next period."),
+        _("Waiting: the GPU-hours of the quota are used up. Starts in the next period."),
     ),
     ReasonCode.WAITING_COMING: (
-        _("Waits for %(wanted)s that others are giving back now; %(free)s free on %(cluster)s so far."),
-        _("Waits for what others are giving back now."),
+        _("Waiting for %(wanted)s being released by other jobs; %(free)s free on %(cluster)s so far."),
+        _("Waiting for resources being released by other jobs."),
     ),
     ReasonCode.WAITING_IDLE: (
         _(
-            "Waits until %(wanted)s are idle on %(cluster)s: %(free)s now; %(fitting_tasks)s of its kind "
-            "would start now."
+            "Waiting for idle resources on %(cluster)s: %(wanted)s requested, %(free)s idle now. "
+            "%(fitting_tasks)s of this size could start now."
         ),
         _(
-            "Waits until %(wanted)s are idle on %(cluster)s: %(free)s now; asking for %(left)s it would "
-            "start now."
+            "Waiting for idle resources on %(cluster)s: %(wanted)s requested, %(free)s idle now. "
+            "Request %(left)s to start now."
         ),
-        _("Waits until %(wanted)s are idle on %(cluster)s: %(free)s now."),
-        _("Waits until enough is idle that nobody with a right to it waits for."),
+        _("Waiting for idle resources on %(cluster)s: %(wanted)s requested, %(free)s idle now."),
+        _("Waiting for idle resources that no job with its own claim is waiting for."),
     ),
     ReasonCode.OUTBID: (
-        _("Waits because preemptible resources cost %(price_money)s an hour now, and it bids %(bid_money)s."),
-        _("Waits because preemptible resources cost more than it bids."),
+        _("Waiting: preemptible resources cost %(price_money)s per hour now; the bid is %(bid_money)s."),
+        _("Waiting: preemptible resources cost more than the bid."),
     ),
     ReasonCode.ENGINE_FULL: (
         _(
-            "Waits here because %(pending_jobs)s of quota %(quota)s already wait in the cluster's own queue; "
-            "it is handed over when one of them starts."
+            "Waiting: %(pending_jobs)s of quota %(quota)s already pending in the cluster's queue. "
+            "Submitted when one of them starts."
         ),
-        _("Waits here because enough jobs of its quota already wait in the cluster's own queue."),
+        _("Waiting: enough jobs of this quota are already pending in the cluster's queue."),
     ),
     ReasonCode.HELD: (
-        _("Held by %(by)s: %(because)s. It keeps its age and starts once it is released."),
-        _("Held by %(by)s. It keeps its age and starts once it is released."),
-        _("Held back by a person: it keeps its age and starts once it is released."),
+        _("Held by %(by)s: %(because)s. Waiting time keeps counting; starts once released."),
+        _("Held by %(by)s. Waiting time keeps counting; starts once released."),
+        _("Held by a user. Waiting time keeps counting; starts once released."),
     ),
     ReasonCode.WAITING_OTHERS: (
-        _("Starts after %(succeeded)s (%(other_word)s) succeeds, and %(more_jobs)s besides."),
+        _("Starts after %(succeeded)s (%(other_word)s) succeeds; also waiting for %(more_jobs)s."),
         _("Starts after %(succeeded)s (%(other_word)s) succeeds."),
-        _("Starts after %(ended)s (%(other_word)s) ends, and %(more_jobs)s besides."),
+        _("Starts after %(ended)s (%(other_word)s) ends; also waiting for %(more_jobs)s."),
         _("Starts after %(ended)s (%(other_word)s) ends."),
-        _("Starts after %(failed_job)s (%(other_word)s) fails, and %(more_jobs)s besides."),
+        _("Starts after %(failed_job)s (%(other_word)s) fails; also waiting for %(more_jobs)s."),
         _("Starts after %(failed_job)s (%(other_word)s) fails."),
-        _("Starts when it is its turn in its sweep; at most %(at_once_jobs)s of it are under way at a time."),
+        _("Waiting for its turn in the sweep (at most %(at_once_jobs)s at a time)."),
         _("Starts after other jobs."),
     ),
     ReasonCode.NOT_YET: (
-        _("Waits because it asked not to start before %(moment)s."),
-        _("Waits because it asked not to start yet."),
+        _("Waiting: earliest start %(moment)s."),
+        _("Waiting for the earliest start time."),
     ),
     ReasonCode.FROZEN: (
-        _("Waits because an admin starts nothing on %(cluster)s for now: %(because)s"),
-        _("Waits because an admin starts nothing on %(cluster)s for now."),
-        _("Waits because an admin starts nothing on its cluster for now."),
+        _("Waiting: an admin paused scheduling on %(cluster)s: %(because)s"),
+        _("Waiting: an admin paused scheduling on %(cluster)s."),
+        _("Waiting: an admin paused scheduling on the cluster."),
     ),
     ReasonCode.MAINTENANCE: (
         _(
-            "Waits because %(cluster)s is maintained from %(begin)s until %(moment)s and it could still run "
-            "then: a job with a shorter longest running time starts before, this one after it."
+            "Waiting: %(cluster)s is under maintenance from %(begin)s to %(moment)s, and the job "
+            "could still be running then. Set a shorter time limit to start before; otherwise the "
+            "job starts afterwards."
         ),
-        _("Waits because its cluster is maintained and it could still run then."),
+        _("Waiting: the cluster has a maintenance window, and the job could still be running then."),
     ),
     ReasonCode.WAITING_CAPACITY: (
-        _("Waits for port %(port)s, which something else uses; any other port would start it."),
+        _("Waiting: port %(port)s is in use. Use another port to start now."),
         _(
-            "Waits until one node of %(node_cluster)s has room for a whole task; smaller tasks would start "
-            "sooner."
+            "Waiting: no node of %(node_cluster)s has room for a whole replica. Smaller replicas "
+            "would start sooner."
         ),
         _(
-            "Waits for %(wanted)s: %(free)s free on %(cluster)s now; %(fitting_tasks)s of its kind would "
-            "start now."
+            "Waiting for %(wanted)s: %(free)s free on %(cluster)s now. %(fitting_tasks)s of this "
+            "size could start now."
         ),
-        _("Waits for %(wanted)s: %(free)s free on %(cluster)s now; asking for %(left)s it would start now."),
-        _("Waits for %(wanted)s: %(free)s free on %(cluster)s now; it starts when others end."),
-        _("Waits for %(wanted)s: %(free)s free now; it starts when others end."),
-        _("Waits until the cluster has room for all of it."),
+        _("Waiting for %(wanted)s: %(free)s free on %(cluster)s now. Request %(left)s to start now."),
+        _("Waiting for %(wanted)s: %(free)s free on %(cluster)s now. Starts when other jobs end."),
+        _("Waiting for %(wanted)s: %(free)s free now. Starts when other jobs end."),
+        _("Waiting for enough free resources on the cluster."),
     ),
     ReasonCode.EXCEEDS_QUOTA: (
         _(
-            "Asks for %(wanted)s, but in quota %(person_quota)s one person is never allowed more than "
-            "%(limit)s: it starts with less, in another quota, or when an admin raises the limit of one "
-            "person."
+            "%(wanted)s requested, but quota %(person_quota)s allows at most %(limit)s per user. "
+            "Request less, use another quota, or ask an admin to raise the limit per user."
         ),
         _(
-            "Asks for %(wanted)s, but quota %(quota)s never allows more than %(limit)s: it starts with less, "
-            "in another quota, or when an admin raises the limit."
+            "%(wanted)s requested, but quota %(quota)s allows at most %(limit)s. Request less, use "
+            "another quota, or ask an admin to raise the limit."
         ),
-        _("Asks for more than its quota allows: it starts with less, or when an admin raises the limit."),
+        _("More requested than the quota allows. Request less, or ask an admin to raise the limit."),
     ),
     ReasonCode.EXCEEDS_CLUSTER: (
         _(
-            "No single node of %(node_cluster)s can hold one of its tasks, even when nothing else runs: it "
-            "starts with less for each task."
+            "No node of %(node_cluster)s is large enough for one replica, even when nothing else "
+            "runs. Request less per replica."
         ),
         _(
-            "Asks for %(wanted)s, but all of %(cluster)s together has %(most)s: it starts with less, or on a "
-            "larger cluster."
+            "%(wanted)s requested, but %(cluster)s has only %(most)s in total. Request less, or "
+            "use a larger cluster."
         ),
-        _("Asks for more than the cluster has: it starts with less, or on a larger cluster."),
+        _("More requested than the cluster has in total. Request less, or use a larger cluster."),
     ),
     ReasonCode.DISK_LOW: (
-        _("Waiting: the console's disk has %(free_size)s free, less than the floor of %(floor_size)s."),
-        _("Waiting: the console's disk is nearly full."),
+        _("Waiting: the console's disk has %(free_size)s free, less than the minimum of %(floor_size)s."),
+        _("Waiting: the console's disk is almost full."),
     ),
     ReasonCode.NO_SUCH_GPU: (
         _(
-            "Waits because %(cluster)s has no %(gpu_type)s GPU: it would start with a type that is there "
-            "(%(types)s), without GPUs, or on another cluster."
+            "Waiting: no %(gpu_type)s GPU on “%(cluster)s”. Select an available type (%(types)s), "
+            "remove the GPU request or choose another cluster."
         ),
-        _(
-            "Waits because %(cluster)s has no %(gpu_type)s GPU: it would start without GPUs, or on a cluster "
-            "that has one."
-        ),
-        _(
-            "Waits because the cluster has no %(gpu_type)s GPU: it would start without GPUs, or on a cluster "
-            "that has one."
-        ),
-        _("Waits because the cluster has no GPU of the type it asks for."),
+        _("Waiting: no %(gpu_type)s GPU on “%(cluster)s”. Remove the GPU request or choose another cluster."),
+        _("Waiting: no %(gpu_type)s GPU on the cluster. Remove the GPU request or choose another cluster."),
+        _("Waiting: the cluster has no GPU of the requested type."),
     ),
     ReasonCode.NO_SUCH_NODE: (
+        _("Waiting: no node named %(missing)s on %(cluster)s. Select other nodes or none."),
         _(
-            "Waits because %(cluster)s has no node called %(missing)s: it would start with other nodes, "
-            "or without naming any."
+            "Waiting: the job does not fit on the selected nodes (%(nodes)s), even when nothing "
+            "else runs. Request less, or allow more nodes."
         ),
-        _(
-            "Waits because the nodes to which it is bound (%(nodes)s) can't hold it, even when nothing "
-            "else runs: it would start with less, or on other nodes too."
-        ),
-        _(
-            "Waits because only nodes that it keeps away from (%(shunned)s) could hold it: it would "
-            "start with less, or if it might use them."
-        ),
-        _(
-            "Waits because no node on which it may run can hold it: it would start with less, or on "
-            "other nodes."
-        ),
+        _("Waiting: the job fits only on excluded nodes (%(shunned)s). Request less, or allow these nodes."),
+        _("Waiting: the job does not fit on any allowed node. Request less, or allow other nodes."),
     ),
     ReasonCode.CLUSTER_AWAY: (
-        _("Waits because every node of %(cluster)s that could run it is being drained: %(drained)s"),
-        _("Waits because every node of %(draining_cluster)s that could run it is being drained."),
-        _("Waits for %(cluster)s, which does not answer or has no node ready; it is asked again by itself."),
-        _("Waits for its cluster, which does not answer or has no node ready; it is asked again by itself."),
+        _("Waiting: all suitable nodes of %(cluster)s are being drained: %(drained)s"),
+        _("Waiting: all suitable nodes of %(draining_cluster)s are being drained."),
+        _("Waiting for %(cluster)s: not responding, or no node ready. Retrying automatically."),
+        _("Waiting for the cluster: not responding, or no node ready. Retrying automatically."),
     ),
     ReasonCode.NOT_SENT: (
-        _("%(cluster)s did not take it just now; it is sent again by itself."),
-        _("The cluster did not take it just now; it is sent again by itself."),
+        _("%(cluster)s did not accept the job. Resubmitting automatically."),
+        _("The cluster did not accept the job. Resubmitting automatically."),
     ),
     ReasonCode.RETRYING: (
-        _("Runs again by itself, attempt %(attempt)s. The one before: %(cause)s"),
-        _("Runs again by itself."),
+        _("Retrying automatically, attempt %(attempt)s. Previous attempt: %(cause)s"),
+        _("Retrying automatically."),
     ),
-    ReasonCode.SENDING: (_("Is being handed to %(cluster)s."), _("Is being handed to the cluster.")),
+    ReasonCode.SENDING: (_("Submitting to %(cluster)s."), _("Submitting to the cluster.")),
     ReasonCode.UNCONFIRMED: (
         _(
-            "%(cluster)s has not confirmed that it has the job; it is looked for before anything is sent "
-            "again, so that it can't run twice."
+            "%(cluster)s has not confirmed the job. The console looks for the job before "
+            "resubmitting, so that it can't run twice."
         ),
         _(
-            "The cluster has not confirmed that it has the job; it is looked for before anything is sent "
-            "again, so that it can't run twice."
+            "The cluster has not confirmed the job. The console looks for the job before "
+            "resubmitting, so that it can't run twice."
         ),
     ),
     ReasonCode.STARTING: (
-        _("The cluster has it; the image %(image_about)s is being fetched."),
-        _("The cluster has it; its code is being fetched from %(code_about)s."),
-        _("The cluster has it; its Python packages are being installed: %(packages_about)s."),
-        _("The cluster has it; its tasks are being started."),
+        _("Pulling image %(image_about)s."),
+        _("Fetching code from %(code_about)s."),
+        _("Installing Python packages: %(packages_about)s."),
+        _("Starting replicas."),
     ),
-    ReasonCode.RUNNING: (_("Its tasks are running."),),
+    ReasonCode.RUNNING: (_("Running."),),
     ReasonCode.ENGINE_QUEUE: (
-        _("Waits in the cluster's own queue: %(detail)s"),
-        _("Waits in the cluster's own queue."),
+        _("Waiting in the cluster's queue: %(detail)s"),
+        _("Waiting in the cluster's queue."),
     ),
-    ReasonCode.COMPLETED: (_("Completed without a failed task."),),
+    ReasonCode.COMPLETED: (_("All replicas succeeded."),),
     ReasonCode.COMPLETED_WITH_FAILURES: (
         _(
-            "Succeeded, %(failed)s of %(total)s tasks failed: its counts (minFailedTaskCount, "
-            "minSucceededTaskCount) let the job succeed all the same."
+            "Succeeded although %(failed)s of %(total)s replicas failed, as the completion policy "
+            "allows (minFailedTaskCount, minSucceededTaskCount)."
         ),
-        _("Succeeded although tasks failed: its counts let it."),
+        _("Succeeded although some replicas failed, as the completion policy allows."),
     ),
     ReasonCode.EXIT_CODE: (
-        _("Task %(task)s failed. %(exit)s."),
+        _("Replica %(task)s failed. %(exit)s."),
         _("Failed. %(exit)s."),
-        _("A task failed."),
+        _("A replica failed."),
     ),
     ReasonCode.SIGNALLED: (
-        _("Task %(task)s was ended by a signal. %(exit)s."),
-        _("Ended by a signal. %(exit)s."),
-        _("A task was ended by a signal."),
+        _("Replica %(task)s was terminated by a signal. %(exit)s."),
+        _("Terminated by a signal. %(exit)s."),
+        _("A replica was terminated by a signal."),
     ),
     ReasonCode.AFTER_NEVER: (
         _(
-            "Stopped before it started: it was to start after %(succeeded)s succeeds, and that one has "
-            "ended otherwise (%(other_word)s)."
+            "Stopped before starting: %(succeeded)s was required to succeed, but ended otherwise "
+            "(%(other_word)s)."
         ),
         _(
-            "Stopped before it started: it was to start after %(failed_job)s fails, and that one has ended "
-            "otherwise (%(other_word)s)."
+            "Stopped before starting: %(failed_job)s was required to fail, but ended otherwise "
+            "(%(other_word)s)."
         ),
-        _("Stopped before it started: what it was to start after can't come true any more."),
+        _("Stopped before starting: the dependency can no longer be met."),
     ),
     ReasonCode.OUT_OF_MEMORY: (
-        _("Task %(task)s used more than its %(limit)s of memory and was ended: give it more, or use less."),
-        _("Used more than its %(limit)s of memory and was ended: give it more, or use less."),
-        _("Used more memory than it was given and was ended: give it more, or use less."),
+        _(
+            "Replica %(task)s exceeded its memory limit of %(limit)s and was killed. Request more "
+            "memory, or use less."
+        ),
+        _("Exceeded the memory limit of %(limit)s and was killed. Request more memory, or use less."),
+        _("Exceeded the memory limit and was killed. Request more memory, or use less."),
     ),
     ReasonCode.TOO_MANY_PORTS: (
         _(
-            "Task %(task)s was ended because it listened on %(ports)s ports of the range that jobs are "
-            "given; %(most)s are allowed."
+            "Replica %(task)s was stopped: it listened on %(ports)s ports of the job port range; "
+            "at most %(most)s are allowed."
         ),
-        _("Ended because it listened on too many ports of the range that jobs are given."),
+        _("Stopped: listened on too many ports of the job port range."),
     ),
     ReasonCode.FOLDER_TOO_LARGE: (
-        _("Task %(task)s was ended because its folders hold more than %(most_size)s."),
+        _("Replica %(task)s was stopped: its folders exceed %(most_size)s."),
         _(
-            "Task %(task)s was ended because the console's disk had only %(free_size)s free and its folders "
-            "went on growing."
+            "Replica %(task)s was stopped: only %(free_size)s free on the console's disk, and its "
+            "folders kept growing."
         ),
-        _("Ended because its folders took too much of the console's disk."),
+        _("Stopped: its folders used too much of the console's disk."),
     ),
     ReasonCode.TIME_LIMIT: (
-        _("Ended after %(time)s, the longest it was allowed to run."),
-        _("Ended because the longest time it was allowed to run was over."),
+        _("Time limit of %(time)s reached."),
+        _("Time limit reached."),
     ),
-    ReasonCode.USER_STOP: (_("Stopped by %(by)s."), _("Stopped by a person.")),
-    ReasonCode.ADMIN_STOP: (_("Stopped by the admin %(by)s."), _("Stopped by an admin.")),
-    ReasonCode.PREEMPTED: (_("Ended to give what it had borrowed back to others."),),
+    ReasonCode.USER_STOP: (_("Stopped by %(by)s."), _("Stopped by a user.")),
+    ReasonCode.ADMIN_STOP: (_("Stopped by admin %(by)s."), _("Stopped by an admin.")),
+    ReasonCode.PREEMPTED: (_("Preempted to return borrowed resources."),),
     ReasonCode.DRAINED: (
-        _("Ended because its node %(node)s is being emptied."),
-        _("Ended because its node is being emptied."),
+        _("Stopped because node %(node)s is being drained."),
+        _("Stopped because the node is being drained."),
     ),
     ReasonCode.IDLE: (
-        _("Ended because it had not used what it held for %(time)s, after its owner had been warned."),
-        _("Ended because it did not use what it held, after its owner had been warned."),
+        _("Stopped after %(time)s of not using its resources; the owner had been warned."),
+        _("Stopped for not using its resources; the owner had been warned."),
     ),
     ReasonCode.START_FAILED: (
-        _("Task %(task)s could not be started: %(error)s"),
+        _("Replica %(task)s could not be started: %(error)s"),
         _("Could not be started: %(error)s"),
-        _("A task could not be started."),
+        _("A replica could not be started."),
     ),
     ReasonCode.IMAGE_FAILED: (
-        _("The image of task %(task)s could not be used: %(error)s"),
-        _("Its image could not be used: %(error)s"),
-        _("Its image could not be used."),
+        _("The image of replica %(task)s could not be used: %(error)s"),
+        _("The image could not be used: %(error)s"),
+        _("The image could not be used."),
     ),
     ReasonCode.MOUNT_FAILED: (
-        _("A place that task %(task)s mounts could not be used: %(error)s"),
-        _("A place that it mounts could not be used: %(error)s"),
-        _("A place that it mounts could not be used."),
+        _("A mount of replica %(task)s could not be used: %(error)s"),
+        _("A mount could not be used: %(error)s"),
+        _("A mount could not be used."),
     ),
     ReasonCode.CODE_FAILED: (
-        _("The code of task %(task)s could not be fetched: %(error)s"),
-        _("Its code could not be fetched: %(error)s"),
-        _("Its code could not be fetched."),
+        _("The code of replica %(task)s could not be fetched: %(error)s"),
+        _("The code could not be fetched: %(error)s"),
+        _("The code could not be fetched."),
     ),
     ReasonCode.REQUIREMENTS_FAILED: (
-        _("The Python packages of task %(task)s could not be installed: %(error)s"),
-        _("Its Python packages could not be installed: %(error)s"),
-        _("Its Python packages could not be installed."),
+        _("The Python packages of replica %(task)s could not be installed: %(error)s"),
+        _("The Python packages could not be installed: %(error)s"),
+        _("The Python packages could not be installed."),
     ),
     ReasonCode.PORT_CONFLICT: (
-        _("Port %(port)s was taken by something else while it started."),
-        _("A port it needed was taken by something else while it started."),
+        _("Port %(port)s was taken by another process during startup."),
+        _("A required port was taken by another process during startup."),
     ),
     ReasonCode.WRAPPER_LOST: (
-        _("What watched over task %(task)s was killed, so nobody saw how the task ended."),
-        _("What watched over a task was killed, so nobody saw how the task ended."),
+        _("The process monitoring replica %(task)s was killed; the replica's outcome is unknown."),
+        _("The process monitoring a replica was killed; the replica's outcome is unknown."),
     ),
-    ReasonCode.MACHINE_RESTARTED: (_("The machine it ran on was restarted."),),
-    ReasonCode.NODE_LOST: (_("Its node %(node)s was lost."), _("Its node was lost.")),
+    ReasonCode.MACHINE_RESTARTED: (_("The machine was restarted."),),
+    ReasonCode.NODE_LOST: (_("Node %(node)s was lost."), _("The node was lost.")),
     ReasonCode.LOST: (
-        _("%(cluster)s no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
-        _("Its cluster no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
+        _(
+            "%(cluster)s has no record of the job, and its outcome is unknown. Tracking resumes if "
+            "the job reappears."
+        ),
+        _(
+            "The cluster has no record of the job, and its outcome is unknown. Tracking resumes if "
+            "the job reappears."
+        ),
     ),
     ReasonCode.SETTLED_SUCCEEDED: (
-        _("It was lost; %(by)s settled it as succeeded: %(because)s"),
-        _("It was lost, and an admin settled it as succeeded."),
+        _("Lost; resolved as succeeded by %(by)s: %(because)s"),
+        _("Lost; resolved as succeeded by an admin."),
     ),
     ReasonCode.SETTLED_FAILED: (
-        _("It was lost; %(by)s settled it as failed: %(because)s"),
-        _("It was lost, and an admin settled it as failed."),
+        _("Lost; resolved as failed by %(by)s: %(because)s"),
+        _("Lost; resolved as failed by an admin."),
     ),
     ReasonCode.SETTLED_STOPPED: (
-        _("It was lost; %(by)s settled it as stopped: %(because)s"),
-        _("It was lost, and an admin settled it as stopped."),
+        _("Lost; resolved as stopped by %(by)s: %(because)s"),
+        _("Lost; resolved as stopped by an admin."),
     ),
-    ReasonCode.JOB_ENDED: (_("Ended with the job, whose outcome was decided."),),
+    ReasonCode.JOB_ENDED: (_("Stopped because the job's outcome was decided."),),
 }
 
 
@@ -367,11 +362,11 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
 
 
 _PLACES: Final = (
-    _("%(why)s Place %(quota_position)s in the queue of its quota; ahead of it: %(ahead_jobs)s."),
-    _("%(why)s Place %(quota_position)s in the queue of its quota."),
-    _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s that ask for %(ahead_gpus)s."),
-    _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s."),
-    _("%(why)s Place %(position)s in the queue."),
+    _("%(why)s Position %(quota_position)s in the quota's queue (%(ahead_jobs)s ahead)."),
+    _("%(why)s Position %(quota_position)s in the quota's queue."),
+    _("%(why)s Position %(position)s in queue (%(ahead_jobs)s ahead, %(ahead_gpus)s requested)."),
+    _("%(why)s Position %(position)s in queue (%(ahead_jobs)s ahead)."),
+    _("%(why)s Position %(position)s in queue."),
 )
 
 

@@ -11,163 +11,153 @@ from jobs.messages.sentences import say
 
 _SENTENCES: Final = {
     "no_secret": (
-        _("Refused: the secret %(name)s has no value here; give it one and submit again."),
-        _("Refused: a secret has no value here; give it one and submit again."),
+        _("Refused: secret %(name)s has no value in this console. Set it and submit again."),
+        _("Refused: a secret has no value in this console. Set it and submit again."),
     ),
     "field": (
         _(
-            "Refused: this cluster can't do what the job asks for in %(field)s; submit it without, or "
-            "elsewhere."
+            "Refused: this cluster does not support the job's setting “%(field)s”. Remove it, or "
+            "use another cluster."
         ),
-        _("Refused: this cluster can't do all that the job asks for."),
+        _("Refused: this cluster does not support everything the job requests."),
     ),
     "no_modules": (
         _(
-            "Refused: the job wants to load %(modules)s, and this machine has no environment modules; "
-            "submit it without, or elsewhere."
+            "Refused: the job loads %(modules)s, but this machine has no environment modules. "
+            "Remove them, or use another cluster."
         ),
     ),
     "mount_not_allowed": (
         _(
-            "Refused: jobs of %(workspace)s may not use %(place)s of this machine; an admin may allow it in "
-            "the cluster's settings (%(setting)s)."
+            "Refused: jobs of %(workspace)s can't use %(place)s on this machine. An admin can "
+            "allow it in the cluster's settings (%(setting)s)."
         ),
-        _("Refused: jobs may not use %(place)s of this machine."),
+        _("Refused: jobs can't use %(place)s on this machine."),
     ),
     "mount_read_only": (
         _(
-            "Refused: its output is to go to %(place)s, which jobs may only read here; an admin may allow "
-            "more in the cluster's settings (%(setting)s)."
+            "Refused: the output goes to %(place)s, which is read-only for jobs here. An admin can "
+            "allow writing in the cluster's settings (%(setting)s)."
         ),
     ),
     "mount_no_folder": (
-        _("Refused: %(place)s can't be used as a folder by the job's user: %(error)s"),
-        _("Refused: %(place)s can't be used as a folder by the job's user."),
+        _("Refused: the job's user can't use %(place)s as a folder: %(error)s"),
+        _("Refused: the job's user can't use %(place)s as a folder."),
     ),
     "mount_no_job": (
         _(
-            "Refused: %(place)s is no replica of a job of yours on this machine; the folders of other "
-            "people's jobs can't be had this way."
+            "Refused: %(place)s is not a replica of one of your jobs on this machine. Folders of "
+            "other people's jobs can't be used."
         ),
     ),
     "mount_unknown": (
         _(
-            "Refused: nobody has said which folder dataset %(id)s is here; an admin may do so in the "
-            "cluster's settings (%(setting)s)."
+            "Refused: no folder is configured for dataset %(id)s on this cluster. An admin can set "
+            "it in the cluster's settings (%(setting)s)."
         ),
     ),
-    "mount_without_path": (
-        _(
-            "Refused: the job does not say where %(id)s is to be mounted, and the cluster's settings don't "
-            "either."
-        ),
-    ),
+    "mount_without_path": (_("Refused: no mount path for %(id)s in the job or in the cluster's settings."),),
     "mount_elsewhere": (
         _(
-            "Refused: %(place)s is not on this machine, so that it can't be mounted at %(path)s; it can be "
-            "where it is a folder here, or on a cluster that has such a store."
+            "Refused: %(place)s is not available on this machine and can't be mounted at %(path)s. "
+            "Use a folder on this machine, or a cluster with this storage."
         ),
     ),
     "mount_over": (
         _(
-            "Refused: nothing can be mounted at %(path)s, which belongs to the system or to the job; use a "
-            "place such as /mnt/data."
+            "Refused: nothing can be mounted at %(path)s, which is used by the system or the job. "
+            "Use a path such as /mnt/data."
         ),
     ),
-    "mount_twice": (_("Refused: %(path)s lies in, or around, another place that the job mounts."),),
+    "mount_twice": (_("Refused: %(path)s is inside another mount path of the job, or contains one."),),
     "mount_needs_view": (
         _(
-            "Refused: jobs are plain processes without a file system of their own here, so that nothing can "
-            "be mounted at %(path)s; it needs an image and a container engine, or a machine that allows user "
-            "namespaces."
+            "Refused: jobs here are plain processes without their own file system, so nothing can "
+            "be mounted at %(path)s. This requires an image and a container engine, or a machine "
+            "that allows user namespaces."
         ),
     ),
-    "auth_elsewhere": (
-        _("Refused: %(place)s, with the login for the image registry, is not on this machine."),
-    ),
+    "auth_elsewhere": (_("Refused: the image registry's login file %(place)s is not on this machine."),),
     "auth_file": (
-        _("Refused: %(place)s, with the login for the image registry, can't be read: %(error)s"),
-        _(
-            "Refused: %(place)s has to say three things: the image registry, the user's name and the "
-            "password."
-        ),
+        _("Refused: the image registry's login file %(place)s can't be read: %(error)s"),
+        _("Refused: %(place)s must contain three values: image registry, user name and password."),
     ),
-    "code_too_large": (
-        _("Refused: the code in %(place)s is larger than the %(most_mb)s MB that it may be."),
-    ),
+    "code_too_large": (_("Refused: the code in %(place)s exceeds the limit of %(most_mb)s MB."),),
     "code_unknown": (
         _(
-            "Refused: nobody has said where code %(id)s is to be had here; an admin may do so in the "
-            "cluster's settings (%(setting)s)."
+            "Refused: no source is configured for code %(id)s on this cluster. An admin can set it "
+            "in the cluster's settings (%(setting)s)."
         ),
     ),
     "code_not_allowed": (
         _(
-            "Refused: code may not be fetched from %(place)s here; an admin may allow it in the cluster's "
-            "settings (%(setting)s)."
+            "Refused: code can't be fetched from %(place)s here. An admin can allow it in the "
+            "cluster's settings (%(setting)s)."
         ),
     ),
     "code_elsewhere": (
         _(
-            "Refused: the code in %(place)s can't be fetched here; name a folder of the cluster, or upload "
-            "the code."
+            "Refused: the code in %(place)s can't be fetched here. Use a folder of the cluster, or "
+            "upload the code."
         ),
     ),
-    "code_address": (_("Refused: %(place)s is no address of a repository."),),
-    "code_ref": (_("Refused: %(name)s can't be the name of a branch, a tag or a commit."),),
-    "code_no_upload": (_("Refused: what %(place)s names was not uploaded, or has been removed."),),
-    "code_no_git": (_("Refused: there is no git here to fetch %(place)s with; an admin may install it."),),
+    "code_address": (_("Refused: %(place)s is not a repository address."),),
+    "code_ref": (_("Refused: %(name)s is not a valid name of a branch, tag or commit."),),
+    "code_no_upload": (_("Refused: upload %(place)s not found or removed."),),
+    "code_no_git": (
+        _("Refused: git is needed to fetch %(place)s, but is not installed. An admin can install it."),
+    ),
     "mount_unsteady": (
         _(
-            "Refused: with this machine's container engine a job can only mount a folder that is itself "
-            "named in the cluster's settings (%(setting)s), and %(place)s is not."
+            "Refused: with this machine's container engine, jobs can mount only folders listed in "
+            "the cluster's settings (%(setting)s), and %(place)s is not one of them."
         ),
     ),
     "no_image_engine": (
         _(
-            "Refused: this cluster has nothing to run the image %(image)s with; an admin may install podman "
-            "or docker, or allow plain processes."
+            "Refused: this cluster has no container engine to run image %(image)s. An admin can "
+            "install podman or docker, or allow plain processes."
         ),
-        _("Refused: this cluster has nothing to run images with."),
+        _("Refused: this cluster has no container engine to run images."),
     ),
     "image_for_one": (
         _(
-            "Refused: this cluster runs the image %(image)s in Slurm's own containers, in which a role can "
-            "have one replica and no GPU."
+            "Refused: this cluster runs image %(image)s in Slurm's own containers, which allow "
+            "only one replica per role and no GPU."
         ),
     ),
     "image_no_bundle": (
-        _("Refused: this cluster runs images that are folders of its nodes, and %(image)s is none."),
+        _("Refused: images on this cluster must be folders on its nodes, and %(image)s is not one."),
     ),
     "only_slurm": (
         _(
-            "Refused: Slurm runs this script once, on the first of its %(nodes)s nodes, and its srun calls "
-            "reach the others, which this cluster can't do; submit it to a Slurm cluster, or ask for one "
-            "node (--nodes=1)."
+            "Refused: Slurm runs this script only on the first of its %(nodes)s nodes and reaches "
+            "the others with srun, which this cluster does not support. Use a Slurm cluster, or "
+            "request one node (--nodes=1)."
         ),
         _("Refused: only a Slurm cluster can run this script on several nodes."),
     ),
     "no_unix_name": (
         _(
-            "Refused: jobs here run as their owner's own UNIX user, and %(name)s has none: ask an admin of "
-            "this console to enter it."
+            "Refused: jobs here run as their owner's UNIX user, and %(name)s has none. Ask a "
+            "console admin to set it."
         ),
     ),
     "unix_name_unknown": (
         _(
-            "Refused: there is no UNIX user %(name)s on the console's machine: ask an admin of this console "
-            "to mend your UNIX name."
+            "Refused: UNIX user %(name)s not found on the console's machine. Ask a console admin "
+            "to fix your UNIX name."
         ),
     ),
     "unix_name_of_the_system": (
         _(
-            "Refused: %(name)s is a UNIX user of the system, and nobody's jobs run as that: ask an admin of "
-            "this console to mend your UNIX name."
+            "Refused: %(name)s is a system user, and jobs can't run as system users. Ask a console "
+            "admin to fix your UNIX name."
         ),
     ),
     "exceeds_cluster": (
-        _("Refused: it asks for %(wanted)s, and the whole cluster has %(total)s."),
-        _("Refused: it asks for more than the whole cluster has."),
+        _("Refused: %(wanted)s requested, but the whole cluster has %(total)s."),
+        _("Refused: more requested than the whole cluster has."),
     ),
 }
 _OTHERWISE: Final = (_("Refused by the cluster: %(detail)s"), _("Refused by the cluster."))

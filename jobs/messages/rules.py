@@ -16,155 +16,157 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     # environment
     "image_reachable": (
         _(
-            "PAI-DLC pulls an image of one's own only where its repository is public, where it lies in "
-            "ACR, or with the registry's user name and password."
+            "PAI-DLC can pull a custom image only from a public repository, from ACR, or with the "
+            "registry's user name and password."
         ),
     ),
-    "login_with_image": (_("A registry's login is of use only with an image."),),
+    "login_with_image": (_("A registry login is used only with an image."),),
     "rdma_by_hand": (
         _(
-            "On Lingjun machines, install RDMA in an image of your own: otherwise their fast network "
-            "lies idle."
+            "On Lingjun machines, install RDMA in your custom image; otherwise the high-speed "
+            "network is not used."
         ),
     ),
-    "public_data_read_only": (_("A public dataset can be mounted read-only, and not otherwise."),),
-    "storage_grant": (
-        _("PAI has to be allowed to use your OSS or NAS: otherwise reading and writing there fails."),
-    ),
+    "public_data_read_only": (_("Public datasets can only be mounted read-only."),),
+    "storage_grant": (_("PAI needs permission to use your OSS or NAS; otherwise reads and writes fail."),),
     "cpfs_needs_vpc": (
         _(
-            "A CPFS file system (%(place)s) needs the VPC that it lies in: otherwise PAI-DLC may go on "
-            "preparing the environment for long."
+            "CPFS file system %(place)s requires its VPC; otherwise PAI-DLC may keep preparing the "
+            "environment for a long time."
         ),
         _(
-            "A CPFS file system needs the VPC that it lies in: otherwise PAI-DLC may go on preparing the "
-            "environment for long."
+            "A CPFS file system requires its VPC; otherwise PAI-DLC may keep preparing the "
+            "environment for a long time."
         ),
     ),
     "cpfs_other_vpc": (
-        _("%(place)s lies in the VPC %(its)s, and the job is in %(vpc)s: choose the file system's."),
-        _("The job has to be in the VPC of its CPFS file system."),
+        _("%(place)s is in VPC %(its)s, but the job is in %(vpc)s. Select the file system's VPC."),
+        _("The job must be in the VPC of its CPFS file system."),
     ),
-    "bmcpfs_on_lingjun": (_("BMCPFS is there for Lingjun resources only."),),
+    "bmcpfs_on_lingjun": (_("BMCPFS is available only for Lingjun resources."),),
     "oss_by_ossfs": (
-        _("To mount OSS by ossfs, write %(example)s into the advanced settings of the mount."),
-        _("OSS can be mounted by ossfs, in the advanced settings of the mount."),
+        _("To mount OSS with ossfs, enter %(example)s in the advanced settings of the mount."),
+        _("OSS can be mounted with ossfs in the advanced settings of the mount."),
     ),
     "nconnect_positive": (
-        _("NAS and CPFS get faster with nconnect in the advanced settings; it is a whole number from 1 on."),
+        _(
+            "nconnect in the advanced settings makes NAS and CPFS faster; it must be a whole "
+            "number, 1 or greater."
+        ),
     ),
-    "results_in_data": (_("What the command writes below a mount stays there after the job."),),
+    "results_in_data": (_("Files that the command writes to a mount are kept after the job."),),
     "variables_injected": (
-        _("The command finds variables that are set for it, as in $NAME: %(names)s and others."),
-        _("The command finds variables that are set for it, as in $NAME."),
+        _("The command can use predefined variables as $NAME: %(names)s and others."),
+        _("The command can use predefined variables as $NAME."),
     ),
     "variables_most": (
-        _("The job sets %(count)s environment variables; PAI-DLC's page takes at most %(limit)s."),
-        _("PAI-DLC's page takes a limited number of environment variables."),
+        _("The job sets %(count)s environment variables; the PAI-DLC page accepts at most %(limit)s."),
+        _("The PAI-DLC page accepts a limited number of environment variables."),
     ),
-    "code_access": (_("Whoever runs the job needs access to the repository: its code is fetched first."),),
+    "code_access": (
+        _("The job's owner needs access to the repository: the code is fetched before the job starts."),
+    ),
     # resources
-    "kind_where_both": (_("This workspace has resources of one type, so that there is nothing to choose."),),
+    "kind_where_both": (_("This workspace has resources of one type only; nothing to select."),),
     "lingjun_regions": (
-        _("PAI-DLC has no Lingjun resources in the region %(region)s."),
-        _("PAI-DLC has Lingjun resources in some regions only."),
+        _("PAI-DLC has no Lingjun resources in region %(region)s."),
+        _("PAI-DLC has Lingjun resources only in some regions."),
     ),
     "public_ceiling": (
-        _("%(key)s: the job asks for %(count)s; of public resources one person may hold %(limit)s."),
-        _("What one person may hold of public resources is limited."),
+        _("%(key)s: %(count)s requested; public resources allow %(limit)s per user."),
+        _("Public resources are limited per user."),
     ),
     "public_waits": (
         _(
-            "Public resources are for few jobs that are in no hurry: others wait for them too. A higher "
-            "ceiling is an admin's to give."
+            "Public resources are shared and suit a few jobs that are not urgent. Ask an admin to "
+            "raise the limit."
         ),
     ),
-    "billed_by_use": (_("What is used is paid for by the hour."),),
-    "billed_ahead": (_("The quota is paid for already, whether it is used or not: a subscription."),),
+    "billed_by_use": (_("Billed by the hour."),),
+    "billed_ahead": (_("Prepaid by subscription, whether used or not."),),
     "quota_for_quota": (
-        _("The file names the quota %(quota)s, which counts only where the source is a resource quota."),
-        _("A quota is chosen only where the source is a resource quota."),
+        _("The file sets quota %(quota)s, which applies only when the source is a resource quota."),
+        _("A quota can be selected only when the source is a resource quota."),
     ),
-    "spot_on_lingjun": (_("PAI-DLC has preemptible resources of the Lingjun type only."),),
+    "spot_on_lingjun": (_("PAI-DLC has preemptible resources only of the Lingjun type."),),
     "spot_region": (
-        _("PAI-DLC has preemptible resources in %(where)s, and not in %(region)s."),
-        _("PAI-DLC has preemptible resources in one region only."),
+        _("PAI-DLC has preemptible resources in %(where)s, not in %(region)s."),
+        _("PAI-DLC has preemptible resources only in one region."),
     ),
-    "spot_allowed": (
-        _("PAI-DLC gives preemptible resources only to those whom it was asked to put on a list."),
-    ),
+    "spot_allowed": (_("PAI-DLC offers preemptible resources only to users on its allowlist, by request."),),
     "spot_may_go": (
         _(
-            "Preemptible resources are cheaper and not certain: they may not be there at once, and may "
-            "be taken back."
+            "Preemptible resources are cheaper but not guaranteed: they may be unavailable at "
+            "first, and can be reclaimed."
         ),
     ),
     "spot_needs_vpc": (
         _("A job on preemptible Lingjun resources needs a VPC, a vSwitch and a security group."),
     ),
-    "priority_for_quota": (_("Priorities count among the jobs of a resource quota only."),),
+    "priority_for_quota": (_("Priorities apply only among the jobs of a resource quota."),),
     "priority_range": (_("From 1 to 9; 1 is the lowest."),),
     "frameworks": (
-        _("%(framework)s is no framework of PAI-DLC's page."),
-        _("These are the frameworks of PAI-DLC's page."),
+        _("%(framework)s is not available on the PAI-DLC page."),
+        _("Frameworks available on the PAI-DLC page."),
     ),
     "lingjun_frameworks": (
         _("%(framework)s does not run on Lingjun resources."),
         _("Not every framework runs on Lingjun resources."),
     ),
-    "slurm_older_page": (
-        _("Slurm stands on the older of PAI-DLC's pages only; the newer one has left it out."),
-    ),
+    "slurm_older_page": (_("Slurm appears only in the older PAI-DLC documentation."),),
     "roles_of_framework": (
-        _("%(job_type)s has no such role: %(names)s."),
-        _("These are the roles of %(job_type)s."),
-        _("Each framework has roles of its own."),
+        _("%(job_type)s does not have these roles: %(names)s."),
+        _("Roles of %(job_type)s."),
+        _("Each framework has its own roles."),
     ),
-    "ray_roles": (_("Ray takes roles of your own, Worker-NAME, for machines of different sizes."),),
-    "size_by_spec": (_("PAI-DLC takes a spec from its list here, with its price, and no amounts."),),
+    "ray_roles": (_("Ray supports custom roles, Worker-NAME, for machines of different sizes."),),
+    "size_by_spec": (
+        _("On PAI-DLC, a spec is selected here from a price list instead of entering amounts."),
+    ),
     "amounts_on_quota": (
-        _("On a resource quota PAI-DLC takes CPU, GPUs and memory, and no spec from its list."),
+        _("With a resource quota, PAI-DLC uses CPU, GPUs and memory instead of a spec from its list."),
     ),
-    "bid_for_spot": (_("A bid is for preemptible resources only."),),
-    "bid_discount": (_("A bid by discount is from 10 to 90 percent of the market price, in steps of 10."),),
+    "bid_for_spot": (_("Bids apply only to preemptible resources."),),
+    "bid_discount": (_("A discount bid must be 10 to 90 percent of the market price, in steps of 10."),),
     "bid_price": (
-        _("A bid by price is at most the market price, %(price)s an hour for one replica."),
-        _("A bid by price is at most the market price."),
+        _("A price bid can't exceed the market price, %(price)s per hour for one replica."),
+        _("A price bid can't exceed the market price."),
     ),
     "bid_reaches": (
-        _("The bid is %(bid)s and the price now %(price)s: the job waits until the price has come down."),
-        _("The bid is below the price now: the job waits until the price has come down."),
+        _("The bid is %(bid)s and the current price %(price)s: the job waits until the price drops."),
+        _("The bid is below the current price: the job waits until the price drops."),
     ),
-    "nodes_for_quota": (_("Nodes are chosen within a resource quota only."),),
-    "idle_for_quota": (_("Idle resources of other quotas are for jobs of a resource quota only."),),
-    "idle_goes_back": (
-        _("A job on idle resources of other quotas is stopped when the quota they belong to needs them."),
+    "nodes_for_quota": (_("Nodes can be selected only with a resource quota."),),
+    "idle_for_quota": (
+        _("Idle resources of other quotas are available only to jobs with a resource quota."),
     ),
-    "affinity_for_quota": (_("CPU affinity is for jobs of a resource quota only."),),
+    "idle_goes_back": (_("A job on idle resources of other quotas is stopped when those quotas need them."),),
+    "affinity_for_quota": (_("CPU affinity is available only with a resource quota."),),
     "running_time": (
-        _("Without a time limit the job runs to its end here; PAI-DLC stops it after %(hours)s hours."),
-        _("Without a time limit the job runs to its end here."),
+        _("Without a time limit, the job runs to completion here; PAI-DLC stops it after %(hours)s hours."),
+        _("Without a time limit, the job runs to completion here."),
     ),
-    "retention_holds": (_("A kept job goes on holding, and paying for, all its resources after its end."),),
-    "retention_deletes": (_("PAI-DLC deletes a kept job when its time is over; it can't be brought back."),),
+    "retention_holds": (
+        _("A retained job keeps holding all its resources after it ends, and they are billed."),
+    ),
+    "retention_deletes": (
+        _("PAI-DLC deletes a retained job when its retention time is over; this can't be undone."),
+    ),
     "vpc_on_public": (
-        _("The older of PAI-DLC's pages offers a VPC with public resources only; the newer one always."),
+        _("The older PAI-DLC documentation offers a VPC only with public resources, the newer one always."),
     ),
     "slow_without_vpc": (
-        _(
-            "Without a VPC the job uses a public gateway, whose bandwidth is small: it may run slowly or "
-            "fail."
-        ),
+        _("Without a VPC, the job uses a public gateway with limited bandwidth and may run slowly or fail."),
     ),
     "same_region": (
         _(
-            "The resources and the OSS of the datasets have to be in the VPC's region, and the "
-            "repository within reach."
+            "The resources and the datasets' OSS must be in the VPC's region, and the repository "
+            "must be reachable."
         ),
     ),
-    "parts_of_vpc": (_("This belongs to a VPC: choose that first."),),
+    "parts_of_vpc": (_("Part of a VPC: select the VPC first."),),
     "public_gateway": (
-        _("The public gateway's bandwidth is shared: large files and many jobs at once make it slow."),
+        _("The public gateway's bandwidth is shared: large files and many concurrent jobs slow it down."),
     ),
     "private_gateway": (
         _(
@@ -174,67 +176,72 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # advanced settings
     "option_of_framework": (
-        _("%(key)s means something for a %(needs)s only."),
-        _("This means something for another framework only."),
+        _("%(key)s applies only to %(needs)s."),
+        _("Applies only to another framework."),
     ),
-    "option_values": (_("%(key)s takes one of these: %(values)s."), _("This takes one of a few values.")),
-    "option_numbers": (_("%(key)s is a whole number from 1 on."), _("This is a whole number from 1 on.")),
+    "option_values": (_("%(key)s must be one of: %(values)s."), _("Only certain values are allowed.")),
+    "option_numbers": (
+        _("%(key)s must be a whole number, 1 or greater."),
+        _("Must be a whole number, 1 or greater."),
+    ),
     "ports_one_way": (
-        _("%(key)s and %(other)s exclude each other: set one of them."),
-        _("Ports are given by list or by number, not both."),
+        _("%(key)s and %(other)s are mutually exclusive. Set only one of them."),
+        _("Specify ports as a list or as a number, not both."),
     ),
-    "ports_listed": (_("Write ports and ranges with semicolons between, as in 10000;10001-10010."),),
+    "ports_listed": (_("Separate ports and ranges with semicolons, e.g. 10000;10001-10010."),),
     "ports_not_masters": (
-        _("Leave out port %(port)s: it is the master's."),
-        _("Leave out the master's port."),
+        _("Remove port %(port)s: it is used by the master."),
+        _("Remove the master's port."),
     ),
     "ports_number": (
-        _("A whole number up to %(limit)s; the ports are then in CUSTOM_PORTS."),
-        _("A whole number; the ports are then in CUSTOM_PORTS."),
+        _("A whole number up to %(limit)s. CUSTOM_PORTS contains the ports."),
+        _("A whole number. CUSTOM_PORTS contains the ports."),
     ),
-    "no_ports_number_on_lingjun": (_("Lingjun resources have no ports by number: list them instead."),),
+    "no_ports_number_on_lingjun": (
+        _("Lingjun resources do not support a number of ports. List the ports instead."),
+    ),
     "workers_reach_each_other": (
         _(
-            "With it each worker is reached by its name, which $JOB_NAME begins; otherwise only the "
-            "master is."
+            "When on, each worker can be reached by a name that begins with $JOB_NAME; otherwise "
+            "only the master can."
         ),
     ),
     "ray_env_goes_before": (
-        _("RayRuntimeEnv goes before the environment variables and third-party libraries of the job."),
+        _("RayRuntimeEnv takes precedence over the job's environment variables and third-party libraries."),
     ),
     # fault tolerance, roles
     "aimaster_costs": (
         _(
-            "On PAI-DLC an AIMaster runs beside the job and takes 1 CPU core and 1 GiB of memory of the "
-            "quota."
+            "On PAI-DLC, an AIMaster runs alongside the job and uses 1 CPU core and 1 GiB of "
+            "memory of the quota."
         ),
     ),
     "aimaster_costs_public": (
-        _("On PAI-DLC an AIMaster runs beside the job, on a machine of its own (%(size)s)."),
-        _("On PAI-DLC an AIMaster runs beside the job, on a machine of its own."),
+        _("On PAI-DLC, an AIMaster runs alongside the job on its own machine (%(size)s)."),
+        _("On PAI-DLC, an AIMaster runs alongside the job on its own machine."),
     ),
     "aimaster_not_here": (
         _(
-            "Nothing watches over the job on this cluster: automatic fault tolerance is kept for export, "
-            "and no resources are held for it."
+            "This cluster does not monitor jobs: automatic fault tolerance is kept for export, and "
+            "no resources are reserved for it."
         ),
     ),
     "aimaster_frameworks": (
-        _("Automatic fault tolerance is there for these frameworks: %(names)s."),
-        _("Automatic fault tolerance is there for some frameworks only."),
+        _("Automatic fault tolerance is available for these frameworks: %(names)s."),
+        _("Automatic fault tolerance is available only for some frameworks."),
     ),
     "sanity_check_where": (
-        _("The sanity check is for PyTorch jobs with GPUs on a Lingjun resource quota only."),
+        _("The sanity check is available only for PyTorch jobs with GPUs on a Lingjun resource quota."),
     ),
     "role_default": (
         _(
-            "%(role)s may use MaxCompute, with the rights of the job's owner, and the default OSS bucket "
-            "of the workspace; nothing else."
+            "%(role)s can access MaxCompute with the permissions of the job's owner, and the "
+            "workspace's default OSS bucket; nothing else."
         ),
-        _("PAI's default role may use MaxCompute and the workspace's default OSS bucket; nothing else."),
+        _("PAI's default role can access MaxCompute and the workspace's default OSS bucket; nothing else."),
     ),
-    "role_custom": (_("The job has the rights of this role: acs:ram::ACCOUNT:role/NAME."),),
-    "role_none": (_("The job has no RAM role. That is the usual choice."),),
+    "role_custom": (_("The job has the permissions of this role: acs:ram::ACCOUNT:role/NAME."),),
+    "role_none": (_("No RAM role (default)."),),
 }
 
 _SECTIONS: Final = {
@@ -246,9 +253,9 @@ _SECTIONS: Final = {
     "appendix": _("Advanced parameters"),
 }
 _PAGES: Final = {
-    ("zh", "ja"): _("PAI-DLC's pages, %(section)s"),
-    ("zh",): _("PAI-DLC's page (Chinese), %(section)s"),
-    ("ja",): _("PAI-DLC's page (Japanese), %(section)s"),
+    ("zh", "ja"): _("PAI-DLC documentation, %(section)s"),
+    ("zh",): _("PAI-DLC documentation (Chinese), %(section)s"),
+    ("ja",): _("PAI-DLC documentation (Japanese), %(section)s"),
     (): _("Job Console"),
 }
 

@@ -10,36 +10,34 @@ from jobs.messages.sentences import say
 
 _KEYS: Final = {
     "private": _(
-        "This is the private key. Keep it to yourself, and paste the one from the file that ends in .pub."
+        "This is a private key. Keep it secret, and paste the public key from the file ending in .pub."
     ),
-    "not_one": _("Paste one public key: one line, as it stands in the file that ends in .pub."),
-    "weak": _(
-        "Keys of kind %(algorithm)s are not safe any more; make a new one with “ssh-keygen -t ed25519”."
-    ),
+    "not_one": _("Paste one public key: one line, as in the file ending in .pub."),
+    "weak": _("%(algorithm)s keys are no longer secure. Create a new one with “ssh-keygen -t ed25519”."),
     "short": _(
-        "This RSA key has %(bits)s bits, and %(least)s are the least; "
-        "make a new one with “ssh-keygen -t ed25519”."
+        "This RSA key has %(bits)s bits; the minimum is %(least)s. Create a new one with "
+        "“ssh-keygen -t ed25519”."
     ),
-    "unknown": _("This is no public key of a kind that is known here: ed25519, ECDSA or RSA."),
-    "there": _("You have this key here already."),
-    "taken": _("Somebody else has this key here already; make one of your own with “ssh-keygen -t ed25519”."),
-    "too_many": _("There are %(most)s keys here already; remove one that you don't use any more."),
+    "unknown": _("Unsupported public key. Supported types: ed25519, ECDSA, RSA."),
+    "there": _("You have already added this key."),
+    "taken": _("Another user has already added this key. Create your own with “ssh-keygen -t ed25519”."),
+    "too_many": _("Maximum of %(most)s keys reached. Remove one that you no longer use."),
 }
 
 _ENTRIES: Final = {
-    "nowhere": _("There is no such job, or it is not for you to enter."),
-    "not_running": _("This replica is not running: it has not started yet, or it has ended."),
-    "full_person": _("You have too many ways into jobs open; close one and try again."),
-    "full": _("Too many people are inside jobs now; try again in a while."),
-    "no_exec": _("This cluster offers no way into a running job."),
-    "no_program": _("The job has no such program."),
-    "limits": _("The session could not be brought under the job's limits, so it was not begun."),
-    "not_its_own": _("Only what this replica itself listens on is reached this way."),
-    "failed": _("The session could not be begun; the console's log says why."),
-    "engine_away": _("The cluster did not let anybody in within its time; try again in a while."),
-    "away": _("The console's database does not answer; try again in a while."),
-    "ended": _("This terminal has ended."),
-    "silent": _("What serves terminals and SSH does not answer; the console's log shells.log may say why."),
+    "nowhere": _("Job not found, or no permission."),
+    "not_running": _("This replica is not running: not started yet, or already ended."),
+    "full_person": _("You have too many active sessions. Close one and try again."),
+    "full": _("The console has too many active sessions. Try again later."),
+    "no_exec": _("This cluster does not support access to running jobs."),
+    "no_program": _("Program not found in the job."),
+    "limits": _("Session not started: the job's limits could not be applied."),
+    "not_its_own": _("Only ports of this replica itself can be reached this way."),
+    "failed": _("The session could not be started. See the console's log for details."),
+    "engine_away": _("Timed out connecting to the cluster. Try again later."),
+    "away": _("The console's database is not responding. Try again later."),
+    "ended": _("The terminal has ended."),
+    "silent": _("The terminal and SSH service is not responding. See the console's log shells.log."),
 }
 
 

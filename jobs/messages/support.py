@@ -11,9 +11,9 @@ from jobs.messages.sentences import mark as _
 FATES: Final[Mapping[str, str]] = {
     "honoured": _("Applied."),
     "console": _("Applied by the console."),
-    "approximated": _("Applied differently here."),
-    "refused": _("Not taken here."),
-    "kept": _("Kept for export, not applied here."),
+    "approximated": _("Applied differently on this cluster."),
+    "refused": _("Not supported on this cluster."),
+    "kept": _("No effect on this cluster (kept for export)."),
 }
 
 

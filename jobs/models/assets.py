@@ -27,9 +27,12 @@ KEY_LENGTH: Final = 12
 KEY_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 _KEY = RegexValidator(
-    r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$", _("An id has letters, digits, - and _ alone, 63 of them at most.")
+    r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$",
+    _("IDs can contain only letters, digits, - and _ (maximum 63 characters)."),
 )
-_VARIABLE = RegexValidator(ENV_NAME, _("A secret is called like a variable: letters, digits and _."))
+_VARIABLE = RegexValidator(
+    ENV_NAME, _("Secret names can contain only letters, digits and _, and can't start with a digit.")
+)
 
 
 class AssetKind(StrEnum):
@@ -51,7 +54,7 @@ class Asset(Audited):
     KIND: ClassVar[AssetKind]
     PREFIX: ClassVar[str]
 
-    key = models.CharField(_("id"), max_length=63, unique=True, validators=[_KEY])
+    key = models.CharField(_("ID"), max_length=63, unique=True, validators=[_KEY])
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     workspace = models.ForeignKey(
@@ -61,7 +64,7 @@ class Asset(Audited):
         blank=True,
         related_name="+",
         verbose_name=_("workspace"),
-        help_text=_("Without one it is for everybody."),
+        help_text=_("Empty: available to everyone."),
     )
     retired_at = models.DateTimeField(_("retired"), null=True, blank=True, editable=False)
     created_by = models.ForeignKey(
@@ -102,11 +105,11 @@ class Guarded(Asset):
     username = models.CharField(_("user name"), max_length=200, blank=True)
     ciphertext = models.TextField(editable=False, blank=True)
     own_secret = models.CharField(
-        _("or each person's own secret"),
+        _("personal secret name"),
         max_length=200,
         blank=True,
         validators=[_VARIABLE],
-        help_text=_("The name of a secret that everybody who uses it has saved in Settings."),
+        help_text=_("Instead of a shared password: name of a secret that each user has saved in Settings."),
     )
 
     class Meta:
@@ -117,7 +120,7 @@ class Guarded(Asset):
         super().clean()
         if self.ciphertext and self.own_secret:
             raise ValidationError(
-                {"own_secret": _("Either a password is kept here, or it is each person's own.")}
+                {"own_secret": _("Save a password here or use each person's own, not both.")}
             )
 
     def encrypt(self, password: str) -> None:
@@ -141,19 +144,26 @@ class Image(Guarded):
     PREFIX = "image"
 
     address = models.CharField(
-        _("address"), max_length=500, help_text=_("As engines pull it: registry.example.org/group/name:tag.")
+        _("address"),
+        max_length=500,
+        help_text=_("Image reference, e.g. registry.example.org/group/name:tag."),
     )
     official = models.BooleanField(
-        _("official"), default=False, help_text=_("Kept by whoever runs the console; others are custom.")
+        _("official"),
+        default=False,
+        help_text=_("Maintained by the console's admins; other images are custom."),
     )
     framework = models.CharField(_("framework"), max_length=100, blank=True)
     version = models.CharField(_("framework version"), max_length=100, blank=True)
     python = models.CharField(_("Python version"), max_length=32, blank=True)
     accelerator = models.CharField(
-        _("chip"), max_length=100, blank=True, help_text=_("CPU, GPU, or the kind of GPU that it is for.")
+        _("chip"),
+        max_length=100,
+        blank=True,
+        help_text=_("CPU, GPU, or the GPU type that the image is built for."),
     )
     accelerated = models.BooleanField(
-        _("image acceleration"), default=False, help_text=_("Told to targets that load images on demand.")
+        _("image acceleration"), default=False, help_text=_("Passed to targets that load images on demand.")
     )
 
     class Meta(Asset.Meta):
@@ -181,16 +191,16 @@ class Dataset(Guarded):
         HOST = "host", _("host path")
         HTTP = "http", _("HTTP")
 
-    source = models.CharField(_("stored in"), max_length=16, choices=Source, default=Source.OSS)
-    mount_path = models.CharField(_("mounted at"), max_length=500, default="/mnt/data")
+    source = models.CharField(_("storage type"), max_length=16, choices=Source, default=Source.OSS)
+    mount_path = models.CharField(_("mount path"), max_length=500, default="/mnt/data")
     read_only = models.BooleanField(
-        _("read-only"), default=True, help_text=_("Datasets for everybody are always only read.")
+        _("read-only"), default=True, help_text=_("Datasets for everyone are always read-only.")
     )
     endpoint = models.CharField(
         _("endpoint"),
         max_length=300,
         blank=True,
-        help_text=_("Of an object store other than the usual one: https://minio.example.org:9000."),
+        help_text=_("For a custom object store, e.g. https://minio.example.org:9000."),
     )
     region = models.CharField(_("region"), max_length=64, blank=True)
     vpc = models.ForeignKey(
@@ -200,10 +210,10 @@ class Dataset(Guarded):
         blank=True,
         related_name="datasets",
         verbose_name=_("VPC"),
-        help_text=_("Of a CPFS: jobs that mount it have to be in the same one."),
+        help_text=_("VPC of the CPFS file system. Jobs that mount the dataset must use the same VPC."),
     )
     options = models.JSONField(
-        _("mount options"), default=dict, blank=True, help_text=_('As in {"mountType": "ossfs"}.')
+        _("mount options"), default=dict, blank=True, help_text=_('Example: {"mountType": "ossfs"}.')
     )
 
     class Meta(Asset.Meta):
@@ -215,7 +225,9 @@ class Dataset(Guarded):
         super().clean()
         options = self.options
         if not isinstance(options, dict) or not all(isinstance(each, str) for each in options.values()):
-            raise ValidationError({"options": _('Write texts by names, as in {"mountType": "ossfs"}.')})
+            raise ValidationError(
+                {"options": _('Must be a JSON object with string values, e.g. {"mountType": "ossfs"}.')}
+            )
 
     def version_called(self, number: str) -> DatasetVersion | None:
         """Return the version with the number, written as 2 or v2; the default one for ''."""
@@ -234,7 +246,7 @@ class DatasetVersion(Audited):
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField(_("version"))
     uri = models.CharField(
-        _("place"), max_length=1000, help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…")
+        _("location"), max_length=1000, help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…")
     )
     description = models.CharField(_("description"), max_length=500, blank=True)
     is_default = models.BooleanField(_("default"), default=False)
@@ -269,11 +281,13 @@ class CodeSource(Guarded):
     )
     branch = models.CharField(_("branch"), max_length=200, blank=True)
     commit = models.CharField(_("commit"), max_length=64, blank=True)
-    mount_path = models.CharField(_("mounted at"), max_length=500, default="/root/code")
+    mount_path = models.CharField(_("mount path"), max_length=500, default="/root/code")
     submodules = models.BooleanField(
-        _("with submodules"),
+        _("include submodules"),
         default=False,
-        help_text=_("Kept for the vendors' targets: jobs that run here get the repository without them."),
+        help_text=_(
+            "Applies to vendor targets only. Jobs that run here get the repository without submodules."
+        ),
     )
 
     class Meta(Asset.Meta):
@@ -287,14 +301,14 @@ class Vpc(Asset):
     KIND = AssetKind.VPC
     PREFIX = "net"
 
-    vpc_id = models.CharField(_("VPC id"), max_length=100, help_text="vpc-…")
+    vpc_id = models.CharField(_("VPC ID"), max_length=100, help_text="vpc-…")
     region = models.CharField(_("region"), max_length=64, blank=True)
     cidr = models.CharField(_("CIDR block"), max_length=64, blank=True)
     switches = models.JSONField(
-        _("switches"), default=list, blank=True, help_text=_('A list, as in ["vsw-1", "vsw-2"].')
+        _("vSwitches"), default=list, blank=True, help_text=_('List, e.g. ["vsw-1", "vsw-2"].')
     )
     security_groups = models.JSONField(
-        _("security groups"), default=list, blank=True, help_text=_('A list, as in ["sg-1"].')
+        _("security groups"), default=list, blank=True, help_text=_('List, e.g. ["sg-1"].')
     )
 
     class Meta(Asset.Meta):
@@ -307,7 +321,7 @@ class Vpc(Asset):
         for field in ("switches", "security_groups"):
             names = getattr(self, field)
             if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
-                raise ValidationError({field: _('Write a list of names, as in ["vsw-1"].')})
+                raise ValidationError({field: _('Must be a list of names, e.g. ["vsw-1"].')})
 
 
 class RamRole(Asset):
@@ -337,8 +351,8 @@ class AssetUse(models.Model):
     secret = models.CharField(max_length=64, blank=True)
 
     class Meta:
-        verbose_name = _("use of an asset")
-        verbose_name_plural = _("uses of assets")
+        verbose_name = _("asset use")
+        verbose_name_plural = _("asset uses")
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=("job", "kind", "key", "version"), name="one_use_of_asset"),
@@ -356,13 +370,13 @@ class AssetCheck(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", _("waits for a worker")
-        TRYING = "trying", _("being tried")
-        WORKS = "works", _("works")
-        FAILED = "failed", _("does not work")
+        WAITING = "waiting", _("queued")
+        TRYING = "trying", _("in progress")
+        WORKS = "works", _("test passed")
+        FAILED = "failed", _("test failed")
 
     asker = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("asked by")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("requested by")
     )
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+", verbose_name=_("cluster"))
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
@@ -378,8 +392,8 @@ class AssetCheck(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True)
 
     class Meta:
-        verbose_name = _("trial of an asset")
-        verbose_name_plural = _("trials of assets")
+        verbose_name = _("asset test")
+        verbose_name_plural = _("asset tests")
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("kind", "key", "-id"), name="asset_trials"),

@@ -32,14 +32,14 @@ class Attempt(models.Model):
     confided = models.TextField(blank=True, default="", editable=False)
 
     end_kind = models.CharField(
-        _("end wanted"), max_length=16, blank=True, choices=[(k.value, k.value) for k in EndKind]
+        _("stop type"), max_length=16, blank=True, choices=[(k.value, k.value) for k in EndKind]
     )
     end_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    end_why = models.CharField(_("end wanted because"), max_length=500, blank=True)
-    end_at = models.DateTimeField(_("end wanted since"), null=True, blank=True)
-    end_asked_at = models.DateTimeField(_("engine asked to end"), null=True, blank=True)
+    end_why = models.CharField(_("stop reason"), max_length=500, blank=True)
+    end_at = models.DateTimeField(_("stop requested at"), null=True, blank=True)
+    end_asked_at = models.DateTimeField(_("stop sent to engine"), null=True, blank=True)
 
     lease_token = models.CharField(max_length=32, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -50,12 +50,12 @@ class Attempt(models.Model):
     extended_told_s = models.IntegerField(default=0, db_default=0, editable=False)
 
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
-    reason_params = models.JSONField(_("reason, parameters"), default=dict)
-    created_at = models.DateTimeField(_("made"), db_default=Now())
-    submitted_at = models.DateTimeField(_("sent"), null=True, blank=True)
+    reason_params = models.JSONField(_("reason parameters"), default=dict)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    submitted_at = models.DateTimeField(_("sent to cluster"), null=True, blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
-    logs_sealed_at = models.DateTimeField(_("logs sealed"), null=True, blank=True)
+    logs_sealed_at = models.DateTimeField(_("logs finalized"), null=True, blank=True)
     forgotten_at = models.DateTimeField(_("removed from the engine"), null=True, blank=True)
 
     class Meta:
@@ -118,12 +118,12 @@ class Replica(models.Model):
         default=ReplicaState.WAITING,
     )
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
-    reason_params = models.JSONField(_("reason, parameters"), default=dict)
+    reason_params = models.JSONField(_("reason parameters"), default=dict)
     exit_code = models.IntegerField(_("exit code"), null=True, blank=True)
     signal = models.IntegerField(_("signal"), null=True, blank=True)
     node = models.CharField(_("node"), max_length=255, blank=True)
     image_used = models.BooleanField(_("image used"), null=True, blank=True)
-    commit = models.CharField(_("commit of its code"), max_length=64, blank=True, default="")
+    commit = models.CharField(_("code commit"), max_length=64, blank=True, default="")
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
 
@@ -150,21 +150,21 @@ class Endpoint(models.Model):
     class Source(models.TextChoices):
         """`jobs.states.PortSource`."""
 
-        ASKED = PortSource.ASKED.value, _("asked for")
+        ASKED = PortSource.ASKED.value, _("declared by the job")
         ANNOUNCED = PortSource.ANNOUNCED.value, _("announced by the job")
-        FOUND = PortSource.FOUND.value, _("found listening")
+        FOUND = PortSource.FOUND.value, _("detected")
 
     replica = models.ForeignKey(Replica, models.CASCADE, related_name="endpoints", verbose_name=_("replica"))
     label = models.CharField(_("label"), max_length=255)
     ordinal = models.IntegerField(default=0)
-    slug = models.SlugField(_("host name"), max_length=63, unique=True)
+    slug = models.SlugField(_("hostname"), max_length=63, unique=True)
     host = models.CharField(_("host"), max_length=255)
     port = models.IntegerField(_("port"))
     ready = models.BooleanField(_("ready"), default=False)
-    source = models.CharField(_("known because"), max_length=16, choices=Source, default=Source.ASKED)
+    source = models.CharField(_("discovery"), max_length=16, choices=Source, default=Source.ASKED)
     path = models.CharField(_("path"), max_length=500, blank=True)
-    token_name = models.CharField(_("name of the token"), max_length=32, blank=True)
-    why = models.CharField(_("why not"), max_length=16, blank=True)
+    token_name = models.CharField(_("token name"), max_length=32, blank=True)
+    why = models.CharField(_("unavailability reason"), max_length=16, blank=True)
     why_params = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -198,18 +198,18 @@ class EndpointVisit(models.Model):
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="visits", verbose_name=_("endpoint"))
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("user")
     )
     session_key = models.CharField(max_length=40, editable=False)
     browser = models.CharField(max_length=64, editable=False)
     secret = models.CharField(max_length=64, unique=True, editable=False)
-    created_at = models.DateTimeField(_("asked"), db_default=Now())
-    entered_at = models.DateTimeField(_("entered"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    entered_at = models.DateTimeField(_("accessed"), null=True, blank=True)
     seen_at = models.DateTimeField(_("last used"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("visit")
-        verbose_name_plural = _("visits")
+        verbose_name = _("endpoint visit")
+        verbose_name_plural = _("endpoint visits")
         ordering = ("-id",)
 
     def __str__(self) -> str:

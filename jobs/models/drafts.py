@@ -29,16 +29,16 @@ class Draft(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts", null=True, blank=True)
     origin = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     name = models.CharField(_("name"), max_length=256, blank=True)
-    dialect = models.CharField(_("dialect"), max_length=32, blank=True)
-    text = SealedTextField(_("text"), blank=True)
+    dialect = models.CharField(_("format"), max_length=32, blank=True)
+    text = SealedTextField(_("string"), blank=True)
     trees = models.TextField(blank=True, default="", editable=False)
-    sweep = SealedTextField(_("parameters of a sweep"), blank=True, default="")
-    at_once = models.CharField(_("jobs at once"), max_length=8, blank=True, default="")
-    place = models.CharField(_("where it runs"), max_length=255, blank=True)
-    template = models.CharField(_("made from the template"), max_length=80, blank=True)
+    sweep = SealedTextField(_("sweep parameters"), blank=True, default="")
+    at_once = models.CharField(_("max concurrent jobs"), max_length=8, blank=True, default="")
+    place = models.CharField(_("target"), max_length=255, blank=True)
+    template = models.CharField(_("source template"), max_length=80, blank=True)
     version = models.IntegerField(_("version"), default=1)
     window = models.CharField(max_length=64, blank=True, editable=False)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
@@ -63,17 +63,17 @@ class DraftVersion(models.Model):
 
     draft = models.ForeignKey(Draft, models.CASCADE, related_name="versions")
     number = models.IntegerField(_("version"))
-    dialect = models.CharField(_("dialect"), max_length=32, blank=True)
-    text = SealedTextField(_("text"), blank=True)
-    sweep = SealedTextField(_("parameters of a sweep"), blank=True, default="")
-    at_once = models.CharField(_("jobs at once"), max_length=8, blank=True, default="")
+    dialect = models.CharField(_("format"), max_length=32, blank=True)
+    text = SealedTextField(_("string"), blank=True)
+    sweep = SealedTextField(_("sweep parameters"), blank=True, default="")
+    at_once = models.CharField(_("max concurrent jobs"), max_length=8, blank=True, default="")
     beside = models.BooleanField(_("from another window"), default=False)
     window = models.CharField(max_length=64, blank=True, editable=False)
     saved_at = models.DateTimeField(_("saved"))
 
     class Meta:
-        verbose_name = _("version of a draft")
-        verbose_name_plural = _("versions of drafts")
+        verbose_name = _("draft version")
+        verbose_name_plural = _("draft versions")
         ordering = ("-saved_at", "-pk")
         constraints = (
             models.UniqueConstraint(

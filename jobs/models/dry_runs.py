@@ -17,9 +17,9 @@ class DryRun(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", _("waits for a worker")
-        TRYING = "trying", _("being tried")
-        DONE = "done", _("answered")
+        WAITING = "waiting", _("queued")
+        TRYING = "trying", _("in progress")
+        DONE = "done", _("completed")
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+")

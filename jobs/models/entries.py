@@ -22,12 +22,12 @@ class SshKey(Audited):
     """
 
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="ssh_keys", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="ssh_keys", verbose_name=_("user")
     )
     job = models.ForeignKey(
         Job, models.CASCADE, null=True, blank=True, related_name="ssh_keys", verbose_name=_("job")
     )
-    title = models.CharField(_("what it is for"), max_length=100)
+    title = models.CharField(_("purpose"), max_length=100)
     algorithm = models.CharField(_("kind"), max_length=64)
     text = models.TextField(_("public key"))
     fingerprint = models.CharField(_("fingerprint"), max_length=64, unique=True)
@@ -61,33 +61,33 @@ class AccessSession(models.Model):
         TERMINAL = "terminal", _("terminal")
 
     class Why(models.TextChoices):
-        LEFT = "left", _("left")
-        JOB_ENDED = "job_ended", _("the replica ended")
-        RIGHT_LOST = "right_lost", _("the right to enter was lost")
-        ASKED = "asked", _("ended by somebody")
-        LOST = "lost", _("lost sight of")
+        LEFT = "left", _("disconnected")
+        JOB_ENDED = "job_ended", _("replica ended")
+        RIGHT_LOST = "right_lost", _("access revoked")
+        ASKED = "asked", _("ended by a user")
+        LOST = "lost", _("connection lost")
 
     key = models.CharField(max_length=32, unique=True, default=new_entry_key, editable=False)
-    kind = models.CharField(_("way in"), max_length=8, choices=Kind)
+    kind = models.CharField(_("access method"), max_length=8, choices=Kind)
     replica = models.ForeignKey(Replica, models.CASCADE, related_name="entries", verbose_name=_("replica"))
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries", verbose_name=_("user")
     )
     ssh_key = models.ForeignKey(SshKey, models.SET_NULL, null=True, blank=True, related_name="entries")
     session_key = models.CharField(max_length=40, blank=True, editable=False)
     address = models.CharField(_("from"), max_length=64, blank=True)
-    begun_at = models.DateTimeField(_("began"), db_default=Now())
-    seen_at = models.DateTimeField(_("seen"), db_default=Now())
+    begun_at = models.DateTimeField(_("started"), db_default=Now())
+    seen_at = models.DateTimeField(_("last activity"), db_default=Now())
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
-    why = models.CharField(_("why"), max_length=12, choices=Why, blank=True)
-    end_asked_at = models.DateTimeField(_("asked to end"), null=True, blank=True)
+    why = models.CharField(_("reason"), max_length=12, choices=Why, blank=True)
+    end_asked_at = models.DateTimeField(_("stop requested"), null=True, blank=True)
     end_asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
 
     class Meta:
-        verbose_name = _("entry")
-        verbose_name_plural = _("entries")
+        verbose_name = _("access session")
+        verbose_name_plural = _("access sessions")
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("kind", "seen_at"), condition=models.Q(ended_at=None), name="entries_open"),

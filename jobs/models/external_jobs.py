@@ -42,14 +42,14 @@ class ExternalJob(models.Model):
     nodes = models.JSONField(_("nodes"), default=list, blank=True)
     submitted_at = models.DateTimeField(_("submitted"), null=True, blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
-    ends_at = models.DateTimeField(_("ends by"), null=True, blank=True)
+    ends_at = models.DateTimeField(_("latest end"), null=True, blank=True)
     output = models.CharField(_("log"), max_length=1000, blank=True)
 
     objects = ExternalJobQuerySet.as_manager()
 
     class Meta:
-        verbose_name = _("job of others")
-        verbose_name_plural = _("jobs of others")
+        verbose_name = _("external job")
+        verbose_name_plural = _("external jobs")
         ordering = ("-id",)
         constraints = (models.UniqueConstraint(fields=("cluster", "number"), name="one_other_job"),)
         indexes = (models.Index(fields=("cluster", "running", "-id"), name="other_job_list"),)

@@ -47,7 +47,7 @@ class Job(models.Model):
     list of jobs touches no other table.
     """
 
-    public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_public_id)
+    public_id = models.CharField(_("ID"), max_length=16, unique=True, default=new_public_id)
     name = models.CharField(_("name"), max_length=256)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs", verbose_name=_("owner")
@@ -58,7 +58,7 @@ class Job(models.Model):
     visibility = models.CharField(
         _("visibility"), max_length=8, choices=Visibility, default=Visibility.PRIVATE
     )
-    dialect = models.CharField(_("dialect"), max_length=32)
+    dialect = models.CharField(_("format"), max_length=32)
     priority = models.SmallIntegerField(_("priority"), default=1)
 
     state = models.CharField(
@@ -66,7 +66,7 @@ class Job(models.Model):
     )
     phase = models.CharField(_("phase"), max_length=24, default=Phase.QUEUING)
     reason_code = models.CharField(_("reason"), max_length=32, default=ReasonCode.NEW)
-    reason_params = models.JSONField(_("reason, parameters"), default=dict)
+    reason_params = models.JSONField(_("reason parameters"), default=dict)
     version = models.IntegerField(default=1)
     attempt_number = models.IntegerField(_("attempt"), default=1)
     run_number = models.IntegerField(_("run"), default=1)
@@ -151,7 +151,7 @@ class JobFile(models.Model):
     job = models.OneToOneField(
         Job, models.CASCADE, related_name="file", primary_key=True, verbose_name=_("job")
     )
-    text = models.TextField(_("text"))
+    text = models.TextField(_("string"))
     spec_json = models.TextField(_("job specification"))
     extras = models.JSONField(_("extras"), default=dict)
     notes = models.JSONField(_("notes"), default=list)
@@ -177,34 +177,34 @@ class Event(models.Model):
 
     class Kind(models.TextChoices):
         SUBMITTED = "submitted", _("submitted")
-        QUEUED_AGAIN = "queued_again", _("queued again")
+        QUEUED_AGAIN = "queued_again", _("requeued")
         ADMITTED = "admitted", _("admitted")
         ACCEPTED = "accepted", _("accepted by the cluster")
         STARTED = "started", _("started")
         REPLICA_STARTED = "task_started", _("replica started")
         REPLICA_ENDED = "task_ended", _("replica ended")
-        END_WANTED = "end_wanted", _("asked to end")
-        END_ASKED = "end_asked", _("cluster asked to end it")
-        REQUEUED = "requeued", _("started again by the cluster")
+        END_WANTED = "end_wanted", _("stop requested")
+        END_ASKED = "end_asked", _("stop sent to cluster")
+        REQUEUED = "requeued", _("restarted by the cluster")
         ENDED = "ended", _("ended")
         FOUND_AGAIN = "found_again", _("found again")
         LOST = "lost", _("lost")
         LOGS_SEALED = "logs_sealed", _("logs stored")
         SHARED = "shared", _("visibility changed")
-        ENTERED = "entered", _("entered")
-        LEFT = "left", _("left")
-        HELD = "held", _("held back")
+        ENTERED = "entered", _("accessed")
+        LEFT = "left", _("disconnected")
+        HELD = "held", _("held")
         RELEASED = "released", _("released")
         PRIORITISED = "prioritised", _("priority changed")
         MOVED = "moved", _("moved to another quota")
-        TOLD = "told", _("owner told")
-        IDLE_WARNED = "idle_warned", _("warned that it is idle")
-        STILL_NEEDED = "still_needed", _("said to be still needed")
-        EXTENDED = "extended", _("given more time")
-        NOT_EXTENDED = "not_extended", _("could not be given more time")
+        TOLD = "told", _("owner notified")
+        IDLE_WARNED = "idle_warned", _("idle warning sent")
+        STILL_NEEDED = "still_needed", _("marked as still needed")
+        EXTENDED = "extended", _("time limit extended")
+        NOT_EXTENDED = "not_extended", _("time limit extension failed")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
-    kind = models.CharField(_("what"), max_length=16, choices=Kind)
+    kind = models.CharField(_("event"), max_length=16, choices=Kind)
     params = models.JSONField(_("details"), default=dict)
     attempt = models.IntegerField(_("attempt"), default=1)
     actor = models.ForeignKey(
@@ -215,7 +215,7 @@ class Event(models.Model):
         related_name="+",
         verbose_name=_("by"),
     )
-    at = models.DateTimeField(_("when"), db_default=Now())
+    at = models.DateTimeField(_("time"), db_default=Now())
 
     class Meta:
         verbose_name = _("event")
@@ -242,12 +242,12 @@ class Dependency(models.Model):
     class State(models.TextChoices):
         OPEN = "open", _("Open")
         MET = "met", _("Met")
-        NEVER = "never", _("Never to be met")
+        NEVER = "never", _("Can't be met")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="waits_for")
     other = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="waited_for_by")
-    named = models.CharField(_("named"), max_length=300)
-    when = models.CharField(_("when it has"), max_length=12, choices=When)
+    named = models.CharField(_("specified job"), max_length=300)
+    when = models.CharField(_("condition"), max_length=12, choices=When)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.OPEN)
 
     class Meta:

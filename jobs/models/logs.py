@@ -19,7 +19,7 @@ class LogStream(models.Model):
         OPEN = "open", _("open")
         COMPLETE = "complete", _("complete")
         TRUNCATED = "truncated", _("truncated")
-        GONE = "gone", _("gone")
+        GONE = "gone", _("missing")
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="logs", verbose_name=_("attempt"))
     run = models.IntegerField(_("run"), default=1)
@@ -28,7 +28,7 @@ class LogStream(models.Model):
     name = models.CharField(_("stream"), max_length=16, default="output")
     state = models.CharField(_("state"), max_length=12, choices=State, default=State.OPEN)
     live_path = models.CharField(max_length=500, blank=True)
-    sealed = models.BooleanField(_("sealed"), default=False)
+    sealed = models.BooleanField(_("finalized"), default=False)
     size = models.BigIntegerField(_("size"), default=0)
     cut_from = models.BigIntegerField(null=True, blank=True)
     cut_to = models.BigIntegerField(null=True, blank=True)

@@ -45,8 +45,8 @@ class Channel(models.Model):
         """Reason that a channel is off."""
 
         PERSON = "person", _("turned off")
-        UNSUBSCRIBED = "unsubscribed", _("unsubscribed by a link in a message")
-        FAILED = "failed", _("turned off after messages could not be delivered")
+        UNSUBSCRIBED = "unsubscribed", _("unsubscribed via message link")
+        FAILED = "failed", _("turned off after failed deliveries")
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="channels"
@@ -55,14 +55,14 @@ class Channel(models.Model):
     kind = models.CharField(_("kind"), max_length=16, choices=Kind)
     title = models.CharField(_("name"), max_length=100, blank=True)
     ciphertext = models.TextField(editable=False, blank=True)
-    shown = models.CharField(_("leads to"), max_length=200, blank=True)
+    shown = models.CharField(_("destination"), max_length=200, blank=True)
     language = models.CharField(_("language"), max_length=16, blank=True)
     verified_at = models.DateTimeField(_("confirmed"), null=True, blank=True)
     off = models.CharField(_("off"), max_length=16, choices=Off, blank=True)
-    quiet_from = models.SmallIntegerField(_("quiet from"), null=True, blank=True, validators=HOUR)
-    quiet_until = models.SmallIntegerField(_("quiet until"), null=True, blank=True, validators=HOUR)
-    failures = models.IntegerField(_("failures in a row"), default=0)
-    next_at = models.DateTimeField(_("next message not before"), null=True, blank=True)
+    quiet_from = models.SmallIntegerField(_("quiet hours start"), null=True, blank=True, validators=HOUR)
+    quiet_until = models.SmallIntegerField(_("quiet hours end"), null=True, blank=True, validators=HOUR)
+    failures = models.IntegerField(_("consecutive failures"), default=0)
+    next_at = models.DateTimeField(_("next message after"), null=True, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -114,24 +114,24 @@ class NotificationRule(models.Model):
         QUOTA = "quota", _("All jobs in a quota")
 
     class Pace(models.TextChoices):
-        NOW = "now", _("At once")
-        HOURLY = "hourly", _("Once an hour")
-        DAILY = "daily", _("Once a day")
+        NOW = "now", _("Immediately")
+        HOURLY = "hourly", _("Hourly")
+        DAILY = "daily", _("Daily")
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="rules")
     events = models.JSONField(_("events"), default=list)
-    scope = models.CharField(_("of which jobs"), max_length=16, choices=Scope, default=Scope.MINE)
+    scope = models.CharField(_("scope"), max_length=16, choices=Scope, default=Scope.MINE)
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, blank=True, related_name="+")
     quota = models.ForeignKey(Quota, models.CASCADE, null=True, blank=True, related_name="+")
-    pace = models.CharField(_("how soon"), max_length=8, choices=Pace, default=Pace.NOW)
-    hour = models.SmallIntegerField(_("at what hour"), default=8, validators=HOUR)
-    wait_minutes = models.IntegerField(_("a wait is long after"), default=60)
-    quota_percent = models.IntegerField(_("a quota is nearly used from"), default=90)
-    log_lines = models.BooleanField(_("with the last lines of the log"), default=False)
+    pace = models.CharField(_("frequency"), max_length=8, choices=Pace, default=Pace.NOW)
+    hour = models.SmallIntegerField(_("hour of day"), default=8, validators=HOUR)
+    wait_minutes = models.IntegerField(_("notify after (minutes)"), default=60)
+    quota_percent = models.IntegerField(_("quota threshold (percent)"), default=90)
+    log_lines = models.BooleanField(_("with last log lines"), default=False)
 
     class Meta:
-        verbose_name = _("rule")
-        verbose_name_plural = _("rules")
+        verbose_name = _("notification rule")
+        verbose_name_plural = _("notification rules")
         ordering = ("id",)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class NotificationEvent(models.Model):
     made of `kind` and `params` when they are read, in the reader's language.
     """
 
-    kind = models.CharField(_("what"), max_length=24)
+    kind = models.CharField(_("event"), max_length=24)
     params = models.JSONField(_("details"), default=dict)
     job = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, blank=True, related_name="+")
@@ -156,12 +156,12 @@ class NotificationEvent(models.Model):
     )
     people = models.JSONField(_("people"), default=list)
     key = models.CharField(max_length=100, null=True, blank=True, unique=True)
-    routed = models.BooleanField(_("on its way"), default=False)
-    at = models.DateTimeField(_("when"), db_default=Now())
+    routed = models.BooleanField(_("routed"), default=False)
+    at = models.DateTimeField(_("time"), db_default=Now())
 
     class Meta:
-        verbose_name = _("occasion")
-        verbose_name_plural = _("occasions")
+        verbose_name = _("notification event")
+        verbose_name_plural = _("notification events")
         ordering = ("id",)
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=("id",), condition=models.Q(routed=False), name="occasions_new"),
@@ -180,8 +180,8 @@ class Notification(models.Model):
     read_at = models.DateTimeField(_("read"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("notice")
-        verbose_name_plural = _("notices")
+        verbose_name = _("notification")
+        verbose_name_plural = _("notifications")
         ordering = ("-id",)
         constraints = (models.UniqueConstraint(fields=("person", "event"), name="one_notice"),)
         indexes: ClassVar[list[models.Index]] = [
@@ -206,18 +206,18 @@ class Delivery(models.Model):
         FAILED = "failed", _("not delivered")
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
-    public_id = models.UUIDField(_("id"), unique=True, default=uuid.uuid4)
-    test = models.BooleanField(_("a test"), default=False)
+    public_id = models.UUIDField(_("ID"), unique=True, default=uuid.uuid4)
+    test = models.BooleanField(_("test message"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
-    attempts = models.IntegerField(_("tries"), default=0)
-    due_at = models.DateTimeField(_("next try"), db_default=Now())
+    attempts = models.IntegerField(_("delivery attempts"), default=0)
+    due_at = models.DateTimeField(_("next attempt"), db_default=Now())
     lease_token = models.CharField(max_length=32, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    code = models.IntegerField(_("answer"), null=True, blank=True)
-    error = models.CharField(_("what went wrong"), max_length=32, blank=True)
-    detail = models.CharField(_("in its own words"), max_length=300, blank=True)
-    created_at = models.DateTimeField(_("made"), db_default=Now())
-    tried_at = models.DateTimeField(_("last try"), null=True, blank=True)
+    code = models.IntegerField(_("response code"), null=True, blank=True)
+    error = models.CharField(_("error"), max_length=32, blank=True)
+    detail = models.CharField(_("error details"), max_length=300, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    tried_at = models.DateTimeField(_("last attempt"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("delivery")
@@ -261,8 +261,8 @@ class QuotaLevel(models.Model):
     percent = models.IntegerField(default=0)
 
     class Meta:
-        verbose_name = _("quota level")
-        verbose_name_plural = _("quota levels")
+        verbose_name = _("quota usage level")
+        verbose_name_plural = _("quota usage levels")
 
     def __str__(self) -> str:
         return f"{self.quota} {self.percent}%"

@@ -16,7 +16,7 @@ class Secret(models.Model):
 
     name = models.CharField(_("name"), max_length=200)
     ciphertext = models.TextField(editable=False)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
         abstract = True

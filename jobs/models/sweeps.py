@@ -28,12 +28,12 @@ class Sweep(models.Model):
     `file` is the one file of all where that is a job array, with placeholders for secret values.
     """
 
-    public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_public_id)
+    public_id = models.CharField(_("ID"), max_length=16, unique=True, default=new_public_id)
     name = models.CharField(_("name"), max_length=256)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="+")
     names = models.JSONField(_("parameters"), default=list)
-    at_once = models.PositiveIntegerField(_("at once"))
+    at_once = models.PositiveIntegerField(_("max concurrent jobs"))
     file = models.TextField(_("job file"), blank=True, default="")
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
     request_digest = models.CharField(max_length=64, blank=True)
@@ -69,11 +69,11 @@ class SweepRun(models.Model):
     number = models.PositiveIntegerField(_("number"))
     round = models.PositiveIntegerField(_("round"), default=1)
     values = models.JSONField(_("values"), default=dict)
-    waits = models.BooleanField(_("waits for its turn"), default=False)
+    waits = models.BooleanField(_("waiting"), default=False)
 
     class Meta:
-        verbose_name = _("job of a sweep")
-        verbose_name_plural = _("jobs of a sweep")
+        verbose_name = _("sweep run")
+        verbose_name_plural = _("sweep runs")
         ordering = ("number", "-round")
         constraints = (
             models.UniqueConstraint(fields=("sweep", "number", "round"), name="one_job_per_round"),

@@ -47,7 +47,7 @@ class Template(Audited):
     nothing any more, and stays for the jobs that came from it.
     """
 
-    public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_template_id)
+    public_id = models.CharField(_("ID"), max_length=16, unique=True, default=new_template_id)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="templates")
     workspace = models.ForeignKey(
         Workspace,
@@ -65,7 +65,7 @@ class Template(Audited):
     icon = models.CharField(_("icon"), max_length=32, default="bolt")
     default_number = models.IntegerField(_("default version"), default=1)
     latest_number = models.IntegerField(_("latest version"), default=0)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     retired_at = models.DateTimeField(_("retired"), null=True, blank=True)
 
@@ -89,18 +89,18 @@ class TemplateVersion(models.Model):
 
     template = models.ForeignKey(Template, models.CASCADE, related_name="versions")
     number = models.IntegerField(_("version"))
-    dialect = models.CharField(_("dialect"), max_length=32)
+    dialect = models.CharField(_("format"), max_length=32)
     content = models.TextField(_("job file"))
     parameters = models.JSONField(_("parameters"), default=list, blank=True)
     constraints = models.JSONField(_("constraints"), default=dict, blank=True)
     metadata = models.JSONField(_("metadata"), default=dict, blank=True)
-    notes = models.CharField(_("what changed"), max_length=400, blank=True)
+    notes = models.CharField(_("change notes"), max_length=400, blank=True)
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
-    made_at = models.DateTimeField(_("made"), auto_now_add=True)
+    made_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("version of a job template")
-        verbose_name_plural = _("versions of job templates")
+        verbose_name = _("job template version")
+        verbose_name_plural = _("job template versions")
         ordering = ("-number",)
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=("template", "number"), name="one_template_version"),
@@ -115,12 +115,12 @@ class TemplateUse(models.Model):
 
     job = models.OneToOneField(Job, models.CASCADE, related_name="from_template", primary_key=True)
     version = models.ForeignKey(TemplateVersion, models.PROTECT, related_name="uses", null=True, blank=True)
-    shipped = models.CharField(_("shipped template"), max_length=64, blank=True)
+    shipped = models.CharField(_("built-in template"), max_length=64, blank=True)
     number = models.IntegerField(_("version"), default=1)
 
     class Meta:
-        verbose_name = _("use of a job template")
-        verbose_name_plural = _("uses of job templates")
+        verbose_name = _("job template use")
+        verbose_name_plural = _("job template uses")
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
                 condition=Q(version__isnull=True) ^ Q(shipped=""), name="kept_or_shipped_template"

@@ -62,11 +62,11 @@ class HeldBlob(models.Model):
 class UploadedTree(models.Model):
     """A tree of uploaded files; `sha256` is its id."""
 
-    sha256 = models.CharField(_("id"), max_length=64, unique=True)
+    sha256 = models.CharField(_("ID"), max_length=64, unique=True)
     files = models.IntegerField(_("files"))
     size = models.BigIntegerField(_("bytes"))
     manifest = models.ForeignKey(StoredObject, models.PROTECT, related_name="trees")
-    created_at = models.DateTimeField(_("made"), db_default=Now())
+    created_at = models.DateTimeField(_("created"), db_default=Now())
     kept_until = models.DateTimeField(db_index=True)
 
     people = models.ManyToManyField(settings.AUTH_USER_MODEL, through="HeldTree", related_name="+")

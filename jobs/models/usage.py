@@ -26,8 +26,8 @@ class ReplicaUsage(models.Model):
     points = models.JSONField(default=list)
 
     class Meta:
-        verbose_name = _("measured use")
-        verbose_name_plural = _("measured use")
+        verbose_name = _("replica usage")
+        verbose_name_plural = _("replica usage")
 
     def __str__(self) -> str:
         return f"{self.replica_id}"
@@ -41,11 +41,11 @@ class Idleness(models.Model):
     """
 
     attempt = models.OneToOneField(Attempt, models.CASCADE, related_name="idleness", primary_key=True)
-    counts_from = models.DateTimeField(_("counts from"), null=True, blank=True)
+    counts_from = models.DateTimeField(_("idle time counted from"), null=True, blank=True)
     warned_at = models.DateTimeField(_("warned"), null=True, blank=True)
     ends_at = models.DateTimeField(_("ends"), null=True, blank=True)
-    extensions = models.SmallIntegerField(_("extensions"), default=0)
-    kept = models.SmallIntegerField(_("extended"), default=0)
+    extensions = models.SmallIntegerField(_("extensions allowed"), default=0)
+    kept = models.SmallIntegerField(_("extensions used"), default=0)
 
     class Meta:
         verbose_name = _("idle attempt")
@@ -64,7 +64,7 @@ class MeasuredCluster(models.Model):
     """When a cluster's jobs were last measured, and when somebody last set out to."""
 
     cluster = models.OneToOneField(Cluster, models.CASCADE, related_name="+", primary_key=True)
-    claimed_at = models.DateTimeField(_("begun"), db_default=Now())
+    claimed_at = models.DateTimeField(_("started"), db_default=Now())
     at = models.DateTimeField(_("measured"), null=True, blank=True)
 
     class Meta:

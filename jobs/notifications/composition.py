@@ -92,9 +92,9 @@ def channel_of(text: str, purpose: str, *, days: int | None = None) -> Channel |
 
 def _test(delivery: Delivery) -> list[MessageLine]:
     text = translation.gettext(
-        "This is a test: whoever reads it here will be told what happens to jobs of this console."
+        "This is a test message. Notifications about jobs in this console will be sent here."
     )
-    title = translation.gettext("A test message from Job Console.")
+    title = translation.gettext("Test message from Job Console.")
     return [MessageLine(0, "test", "info", delivery.created_at, title, text)]
 
 

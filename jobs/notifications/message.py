@@ -87,5 +87,5 @@ def plain(line: MessageLine, *, log: bool = True) -> str:
     """Return a line as text."""
     parts = [line.title, *(part for part in (line.text, line.place, line.url) if part)]
     if log and line.log:
-        parts += [_("The end of its log:"), *(f"    {each}" for each in line.log)]
+        parts += [_("End of the log:"), *(f"    {each}" for each in line.log)]
     return "\n".join(parts)

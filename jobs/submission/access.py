@@ -46,10 +46,10 @@ def find_job(user: User, public_id: str, verb: Verb = Verb.READ) -> Job:
 
 def refusal(verb: Verb, job: Job) -> str:
     """Return the sentence for a refused `verb`, which names those who may."""
-    text = _("Only %(owner)s and the admins of %(workspace)s may do this with the job.")
+    text = _("Only %(owner)s and the admins of %(workspace)s can do this.")
     if verb is Verb.READ:
         text = _(
-            "Only %(owner)s and the admins of %(workspace)s see this job's file, logs and events, "
-            "unless it is shared with the workspace."
+            "Only %(owner)s and the admins of %(workspace)s can see this job's file, logs and "
+            "events, unless the job is shared with the workspace."
         )
     return text % {"owner": job.owner.get_username(), "workspace": job.workspace.title}

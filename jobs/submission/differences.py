@@ -204,7 +204,7 @@ def one_line(found: Sequence[Change], *, without_name: bool = True) -> str:
     more = len(named) - MOST_NAMED
     if more <= 0:
         return told
-    text = ngettext("%(told)s; and %(count)s more change", "%(told)s; and %(count)s more changes", more)
+    text = ngettext("%(told)s; %(count)s more change", "%(told)s; %(count)s more changes", more)
     return text % {"told": told, "count": more}
 
 

@@ -35,7 +35,7 @@ class TargetForm(forms.Form):
     `key` makes a double click one job: each rendering of the form has its own.
     """
 
-    place = forms.ChoiceField(label=_("Where it runs"), required=False)
+    place = forms.ChoiceField(label=_("Run on"), required=False)
     key = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ class SubmitForm(TargetForm):
 
     text = forms.CharField(label=_("Job file"), required=False, strip=False, widget=forms.Textarea)
     upload = forms.FileField(label=_("Upload a file"), required=False, allow_empty_file=True)
-    dialect = forms.ChoiceField(label=_("Dialect"), required=False)
+    dialect = forms.ChoiceField(label=_("Format"), required=False)
     keep_original = forms.BooleanField(label=_("Keep the original command"), required=False)
     origin = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
     template = forms.CharField(max_length=80, required=False, widget=forms.HiddenInput)
@@ -71,8 +71,8 @@ class SubmitForm(TargetForm):
         super().__init__(user, *args, **kwargs)
         dialect = self.fields["dialect"]
         assert isinstance(dialect, forms.ChoiceField)
-        dialect.choices = [("", _("Dialect: work it out")), *dialect_choices()]
-        dialect.widget.attrs |= {"class": "form-select editor-dialect", "aria-label": _("Dialect")}
+        dialect.choices = [("", _("Format: auto-detect")), *dialect_choices()]
+        dialect.widget.attrs |= {"class": "form-select editor-dialect", "aria-label": _("Format")}
         self.fields["keep_original"].widget.attrs["class"] = "form-check-input"
 
     def clean_text(self) -> str:
@@ -115,7 +115,7 @@ def _place_label(quota: Quota) -> str:
 
 def _place_choices(quotas: Sequence[Quota]) -> Choices:
     """Return the choices: "as the file says", then quotas by workspace."""
-    choices: Choices = [("", _("As the file says, or the first that is open to me"))]
+    choices: Choices = [("", _("From the file, or the first one available to me"))]
     for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
         choices.append((workspace.title, [(targets.target_address(row), _place_label(row)) for row in rows]))
     return choices
@@ -165,24 +165,22 @@ UNITS: Final[Mapping[object, object]] = {
     ("time_limit_s", 3600): _("hours"),
     ("time_limit_s", 1): _("seconds"),
     ("cpu_milli", 1000): _("cores"),
-    ("cpu_milli", 1): _("thousandths of a core"),
+    ("cpu_milli", 1): _("millicores"),
     ("memory_mib", 1024): "GiB",
     ("memory_mib", 1): "MiB",
 }
 HELP: Final = {
-    "image": _("Without one, the job has what is installed on the node."),
-    "folder": _("One of the folders that the cluster lends to jobs, as in /data/project."),
-    "hours": _("Then it is stopped by itself."),
-    "train": _("As in train.py --epochs 10; without one, an example runs."),
-    "program": _("As in ./simulate input.dat; without one, an example runs."),
-    "secret": _("One of your own secrets, by its name; they are saved once in Settings."),
-    "idle_hours": _("You are warned before. Leave it empty and it stays until its time is over."),
+    "image": _("Empty: runs directly on the node with the software installed there."),
+    "folder": _("A folder that the cluster shares with jobs, e.g. /data/project."),
+    "hours": _("Stops automatically."),
+    "train": _("E.g. train.py --epochs 10. Empty: runs an example."),
+    "program": _("E.g. ./simulate input.dat. Empty: runs an example."),
+    "secret": _("Name of one of your secrets. Save secrets once in Settings."),
+    "idle_hours": _("You get a warning first. Empty: stays until the time limit."),
 }
-FOLDER: Final = RegexValidator(r"^/[^\0-\x1f\x7f:,]*\Z", _("This is no absolute path of a folder."))
-IMAGE: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._:/@#-]*\Z", _("This is no name of an image."))
-NUMBER: Final = RegexValidator(
-    r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z", _("This is no number.")
-)
+FOLDER: Final = RegexValidator(r"^/[^\0-\x1f\x7f:,]*\Z", _("Must be an absolute folder path."))
+IMAGE: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._:/@#-]*\Z", _("Not a valid image name."))
+NUMBER: Final = RegexValidator(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z", _("Not a number."))
 LONGEST_TEXT: Final = 20_000
 NAME: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z", _("Letters, digits, “-”, “_” and “.” only."))
 WORDS: Final = {

@@ -141,7 +141,7 @@ def hold(user: User, job: Job, *, why: str = "") -> None:
     require(user, Verb.CONTROL, job)
     why = why.strip()
     if not why and job.owner_id != user.pk:
-        raise ReasonMissing(_("Give a reason for the hold: the owner of the job reads it."))
+        raise ReasonMissing(_("Enter a reason for the hold; the job owner will see it."))
     _hold(user, job, ledger.hold, Event.Kind.HELD, why)
 
 
@@ -204,13 +204,13 @@ def move(user: User, job: Job, quota: Quota, *, why: str = "") -> bool:
 
 def _check_move(job: Job, quota: Quota) -> None:
     if (quota.workspace_id, quota.cluster_id) != (job.workspace_id, job.cluster_id):
-        raise CannotMove(_("That quota is of another workspace or cluster."))
+        raise CannotMove(_("The quota belongs to another workspace or cluster."))
     if not quota.accepts_jobs or not may_submit(job.owner, quota.workspace_id):
-        raise CannotMove(_("Its owner may not send jobs there."))
+        raise CannotMove(_("The job's owner can't submit jobs to that quota."))
     shape = ResourceShape(tuple(parts_of(JobFile.objects.get(job=job).spec)))
     request = Waiting("", quota.pk, shape, owner_id=job.owner_id)
     if snapshot.load_quota_usage(quota.cluster).never(request) is not None:
-        raise CannotMove(_("It asks for more than that quota ever allows."))
+        raise CannotMove(_("The job requests more than that quota allows."))
 
 
 def _lock_queued(job: Job) -> Job:

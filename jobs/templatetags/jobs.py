@@ -76,7 +76,7 @@ def state_word(job: Job) -> str:
 @register.filter
 def failed_of(job: Job) -> str:
     """How many of the job's replicas failed, in words."""
-    text = _("%(failed)s of %(total)s tasks failed")
+    text = _("%(failed)s of %(total)s replicas failed")
     return text % {"failed": job.replicas_failed, "total": job.replicas_total}
 
 

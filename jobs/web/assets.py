@@ -46,18 +46,18 @@ NEW: Final = {
 
 HINTS: Final = {
     AssetKind.IMAGE: gettext_lazy(
-        "An image is named in a job by its id, name or address; the login of its registry comes along."
+        "Jobs refer to an image by ID, name or address; its registry login is used automatically."
     ),
     AssetKind.DATASET: gettext_lazy(
-        "OSS and NAS have to be authorised with the vendor before its jobs read them; jobs that mount a "
-        "CPFS have to be in its VPC."
+        "OSS and NAS must be authorized with the vendor before jobs can read them. Jobs that "
+        "mount a CPFS must be in its VPC."
     ),
     AssetKind.CODE: gettext_lazy(
-        "A repository is cloned before the command, by the job, at the commit named."
+        "The job clones the repository at the given commit before its command runs."
     ),
-    AssetKind.VPC: gettext_lazy("Carried to the vendors' targets; a CPFS says in which VPC it is."),
-    AssetKind.ROLE: gettext_lazy("What the instances of a job may do at the vendor; carried to its targets."),
-    SPECS: gettext_lazy("Ready-made sizes and what they cost in an hour."),
+    AssetKind.VPC: gettext_lazy("Used on the vendors' targets. A CPFS is assigned to a VPC."),
+    AssetKind.ROLE: gettext_lazy("Permissions of job instances at the vendor; used on its targets."),
+    SPECS: gettext_lazy("Predefined sizes and their price per hour."),
 }
 
 
@@ -145,7 +145,7 @@ def _find(request: SignedIn, kind: str, key: str) -> Asset:
 def _find_managed(request: SignedIn, kind: str, key: str) -> Asset:
     asset = _find(request, kind, key)
     if not visibility.may_keep(request.user, asset):
-        raise PermissionDenied(_("Only those who keep it may change it."))
+        raise PermissionDenied(_("Only the asset's managers can change it."))
     return asset
 
 
@@ -248,7 +248,7 @@ def new(request: SignedIn, kind: str) -> HttpResponseBase:
     if kind not in set(AssetKind):
         raise Http404
     if not _may_add(request.user):
-        raise PermissionDenied(_("Assets are kept by the admins and algorithm O&M admins of a workspace."))
+        raise PermissionDenied(_("Assets are managed by workspace admins and algorithm O&M admins."))
     form = FORMS[AssetKind(kind)](request.user, request.POST or None, initial={"workspace": _usual(request)})
     if request.method == "POST" and form.is_valid():
         made = form.save()
@@ -294,7 +294,7 @@ def delete(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
     if changes.take_away(found):
         notes.success(request, _("“%(name)s” was deleted.") % {"name": found.name})
         return redirect(f"{reverse('assets')}?kind={kind}")
-    notes.success(request, _("“%(name)s” was retired: jobs were made of it.") % {"name": found.name})
+    notes.success(request, _("“%(name)s” was retired because jobs use it.") % {"name": found.name})
     return _to(found)
 
 
@@ -304,7 +304,7 @@ def restore(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
     """Restore a retired asset."""
     found = _find_managed(request, kind, key)
     changes.bring_back(found)
-    notes.success(request, _("“%(name)s” is offered again.") % {"name": found.name})
+    notes.success(request, _("“%(name)s” is available again.") % {"name": found.name})
     return _to(found)
 
 

@@ -31,49 +31,51 @@ MOST_QUOTAS: Final = 200
 
 _LABELS: Final = {
     "to": gettext_lazy("E-mail address"),
-    "url": gettext_lazy("Address of the webhook"),
+    "url": gettext_lazy("Webhook URL"),
     "secret": gettext_lazy("Signing secret"),
-    "token": gettext_lazy("Token of the bot"),
+    "token": gettext_lazy("Bot token"),
     "chat": gettext_lazy("Chat"),
 }
 
 _HELP: Final = {
     (Channel.Kind.EMAIL, "to"): gettext_lazy(
-        "It is sent a message first; whoever reads that confirms the address."
+        "A confirmation message is sent first; the recipient confirms the address."
     ),
     (Channel.Kind.WEBHOOK, "url"): gettext_lazy(
-        "Each message is a signed POST of JSON; its secret is shown once it is added."
+        "Messages are signed JSON POST requests. The secret is shown once after you add the channel."
     ),
     (Channel.Kind.SLACK, "url"): gettext_lazy(
-        "From the app's page “Incoming Webhooks”; begins with https://hooks.slack.com/."
+        "From the app's “Incoming Webhooks” page; starts with https://hooks.slack.com/."
     ),
     (Channel.Kind.DINGTALK, "url"): gettext_lazy(
-        "From the group's custom robot; begins with https://oapi.dingtalk.com/."
+        "From the group's custom robot; starts with https://oapi.dingtalk.com/."
     ),
     (Channel.Kind.DINGTALK, "secret"): gettext_lazy(
-        "If the robot's security setting is “sign”: what begins with SEC."
+        "If the robot's security setting is “sign”: the key that starts with SEC."
     ),
     (Channel.Kind.FEISHU, "url"): gettext_lazy(
-        "From the group's custom bot; begins with https://open.feishu.cn/ or https://open.larksuite.com/."
+        "From the group's custom bot; starts with https://open.feishu.cn/ or https://open.larksuite.com/."
     ),
     (Channel.Kind.FEISHU, "secret"): gettext_lazy(
-        "If the bot's security setting is “signature verification”."
+        "Only if the bot's security setting is “signature verification”."
     ),
     (Channel.Kind.WECOM, "url"): gettext_lazy(
-        "From the group's robot; begins with https://qyapi.weixin.qq.com/."
+        "From the group's robot; starts with https://qyapi.weixin.qq.com/."
     ),
     (Channel.Kind.MATTERMOST, "url"): gettext_lazy(
         "From Integrations, Incoming Webhooks; looks like https://…/hooks/…."
     ),
     (Channel.Kind.DISCORD, "url"): gettext_lazy(
-        "From the channel's settings, Integrations; begins with https://discord.com/."
+        "From the channel's settings, Integrations; starts with https://discord.com/."
     ),
     (Channel.Kind.TEAMS, "url"): gettext_lazy(
         "From the channel's Workflows: “Post to a channel when a webhook is received”."
     ),
-    (Channel.Kind.TELEGRAM, "token"): gettext_lazy("What @BotFather told when the bot was made."),
+    (Channel.Kind.TELEGRAM, "token"): gettext_lazy(
+        "The token that @BotFather gave you when you created the bot."
+    ),
     (Channel.Kind.TELEGRAM, "chat"): gettext_lazy(
-        "The chat's number, or @name of a public channel; the bot has to be in it."
+        "Chat ID, or @name of a public channel; the bot must be a member."
     ),
 }
 
@@ -97,11 +99,11 @@ class ChannelForm(forms.Form):
         label=gettext_lazy("Name"),
         max_length=100,
         required=False,
-        help_text=gettext_lazy("So that you know it in the list."),
+        help_text=gettext_lazy("Shown in the list of channels."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     language = forms.ChoiceField(
-        label=gettext_lazy("Language of the messages"),
+        label=gettext_lazy("Message language"),
         required=False,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
@@ -119,7 +121,7 @@ class ChannelForm(forms.Form):
                     attrs={"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}
                 ),
             )
-        own = gettext_lazy("As the console") if workspace else gettext_lazy("As in my settings")
+        own = gettext_lazy("Console default") if workspace else gettext_lazy("Same as my settings")
         set_choices(self.fields["language"], [("", own), *settings.LANGUAGES])
         self.order_fields([*self.address_fields, "title", "language"])
 
@@ -135,8 +137,8 @@ def _hour_field(label: Any) -> forms.TypedChoiceField:
 class QuietForm(forms.ModelForm[Channel]):
     """A channel's name and its quiet hours."""
 
-    quiet_from = _hour_field(gettext_lazy("Quiet from"))
-    quiet_until = _hour_field(gettext_lazy("Quiet until"))
+    quiet_from = _hour_field(gettext_lazy("Quiet hours start"))
+    quiet_until = _hour_field(gettext_lazy("Quiet hours end"))
 
     class Meta:
         model = Channel
@@ -153,13 +155,13 @@ class PageRuleForm(forms.ModelForm[NotificationRule]):
     """The events that notify a person in the console."""
 
     events = forms.MultipleChoiceField(
-        label=gettext_lazy("What"), choices=CHOICES, required=False, widget=forms.CheckboxSelectMultiple
+        label=gettext_lazy("Event"), choices=CHOICES, required=False, widget=forms.CheckboxSelectMultiple
     )
     wait_minutes = forms.TypedChoiceField(
-        label=gettext_lazy("A wait is long after"), coerce=int, choices=WAITS
+        label=gettext_lazy("Notify after (long queue time)"), coerce=int, choices=WAITS
     )
     quota_percent = forms.TypedChoiceField(
-        label=gettext_lazy("A quota is nearly used from"), coerce=int, choices=SHARES
+        label=gettext_lazy("Notify at (quota almost full)"), coerce=int, choices=SHARES
     )
 
     class Meta:
@@ -176,11 +178,11 @@ class PageRuleForm(forms.ModelForm[NotificationRule]):
 class RuleForm(PageRuleForm):
     """A rule of a channel.  `about` is a scope, with a workspace or quota where it needs one."""
 
-    about = forms.ChoiceField(label=gettext_lazy("Of which jobs"))
-    pace = forms.ChoiceField(label=gettext_lazy("How soon"), choices=NotificationRule.Pace.choices)
-    hour = forms.TypedChoiceField(label=gettext_lazy("Once a day at"), coerce=int, choices=HOURS, initial=8)
+    about = forms.ChoiceField(label=gettext_lazy("Jobs"))
+    pace = forms.ChoiceField(label=gettext_lazy("Frequency"), choices=NotificationRule.Pace.choices)
+    hour = forms.TypedChoiceField(label=gettext_lazy("Daily at"), coerce=int, choices=HOURS, initial=8)
     log_lines = forms.BooleanField(
-        label=gettext_lazy("With the last lines of a failed job's log"), required=False
+        label=gettext_lazy("Include the last log lines of failed jobs"), required=False
     )
 
     class Meta(PageRuleForm.Meta):
@@ -267,7 +269,8 @@ def _workspace(request: SignedIn, slug: str) -> Workspace:
     workspace = get_object_or_404(workspaces_of(request.user), slug=slug)
     if not verbs.may_keep(request.user, workspace):
         raise PermissionDenied(
-            _("Only the admins of %(workspace)s keep its notifications.") % {"workspace": workspace.title}
+            _("Only the admins of %(workspace)s can manage its notifications.")
+            % {"workspace": workspace.title}
         )
     return workspace
 
@@ -461,7 +464,7 @@ def remove(request: SignedIn, pk: int) -> HttpResponseBase:
     found = _find(request, pk)
     back = _list_url(found.workspace)
     found.delete()
-    notes.success(request, _("The channel was removed."))
+    notes.success(request, _("Channel removed."))
     return redirect(back)
 
 
@@ -477,7 +480,7 @@ def rule_new(request: SignedIn, pk: int) -> HttpResponseBase:
     if not form.is_valid():
         return _show(request, found, rule_form=form, status=422)
     form.save()
-    notes.success(request, _("The rule was added."))
+    notes.success(request, _("Rule added."))
     return _to(found)
 
 
@@ -488,7 +491,7 @@ def rule_remove(request: SignedIn, pk: int) -> HttpResponseBase:
     rule = get_object_or_404(NotificationRule, pk=pk)
     found = _find(request, rule.channel_id)
     rule.delete()
-    notes.success(request, _("The rule was removed."))
+    notes.success(request, _("Rule removed."))
     return _to(found)
 
 

@@ -253,15 +253,15 @@ def _controls(user: User, filters: Filters) -> dict[str, Any]:
             _chip(label, word in filters.states, filters.toggle_query(word)) for word, label in words.items()
         ],
         "owner_chips": [
-            _chip(_("Everybody's"), not filters.mine, filters.query(mine=False)),
+            _chip(_("All"), not filters.mine, filters.query(mine=False)),
             _chip(_("Mine"), filters.mine, filters.query(mine=True)),
-            *([_chip(_("Not from here"), on=False, url=reverse("jobs_others"))] if there_are_others else []),
+            *([_chip(_("External"), on=False, url=reverse("jobs_others"))] if there_are_others else []),
         ],
         "order_chips": [
             _chip(_("Newest first"), not filters.oldest_first, filters.query(oldest_first=False)),
             _chip(_("Oldest first"), filters.oldest_first, filters.query(oldest_first=True)),
         ],
-        "sweep_chips": [_chip(_("Of one sweep"), on=True, url=filters.query(sweep=""))]
+        "sweep_chips": [_chip(_("This sweep only"), on=True, url=filters.query(sweep=""))]
         if filters.sweep
         else [],
         "workspace_choices": list(workspaces_of(user).order_by("name")[:200]),
@@ -277,5 +277,5 @@ def _word(word: str) -> str:
     if word == "waiting":
         return _("Waiting")
     if word == REPLICAS_FAILED:
-        return _("Replicas failed")
+        return _("With failed replicas")
     return messages.state_label(State(word.upper()))

@@ -51,16 +51,16 @@ class WhatIf(forms.Form):
 
     quota = forms.ChoiceField(label=gettext_lazy("Resource quota"))
     replicas = forms.IntegerField(label=gettext_lazy("Replicas"), min_value=1, max_value=2000, initial=1)
-    gpus = forms.IntegerField(label=gettext_lazy("GPUs each"), min_value=0, max_value=1000, initial=1)
+    gpus = forms.IntegerField(label=gettext_lazy("GPUs per replica"), min_value=0, max_value=1000, initial=1)
     gpu_type = forms.CharField(label=gettext_lazy("GPU type"), max_length=64, required=False)
     cores = forms.IntegerField(
-        label=gettext_lazy("CPU cores each"), min_value=1, max_value=100_000, initial=4
+        label=gettext_lazy("CPU cores per replica"), min_value=1, max_value=100_000, initial=4
     )
     memory_gib = forms.IntegerField(
-        label=gettext_lazy("Memory each (GiB)"), min_value=1, max_value=1_000_000, initial=16
+        label=gettext_lazy("Memory per replica (GiB)"), min_value=1, max_value=1_000_000, initial=16
     )
     hours = forms.IntegerField(
-        label=gettext_lazy("Runs for (hours)"), min_value=1, max_value=10_000, required=False
+        label=gettext_lazy("Run time (hours)"), min_value=1, max_value=10_000, required=False
     )
     priority = forms.IntegerField(label=gettext_lazy("Priority"), min_value=1, max_value=9, initial=1)
 

@@ -156,7 +156,7 @@ def _find(user: User, public_id: str, verb: Verb = Verb.LIST) -> Sweep:
     if verb is not Verb.LIST and not can(user, verb, found):
         audit.log_refusal(found.public_id, thing=found, actor=user, details={"verb": verb})
         raise PermissionDenied(
-            _("Only %(owner)s and the admins of %(workspace)s may do this with the sweep.")
+            _("Only %(owner)s and the admins of %(workspace)s can do this with the sweep.")
             % {"owner": found.owner.get_username(), "workspace": found.workspace.title}
         )
     return found
@@ -173,11 +173,9 @@ def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
     try:
         count = commands.stop(request.user, found)
     except Overtaken:
-        notes.error(
-            request, _("A job was changing at that moment, and not all are being stopped. Try again.")
-        )
+        notes.error(request, _("Some jobs were changing state and couldn't be stopped. Try again."))
     else:
-        text = ngettext("%(count)d job is being stopped.", "%(count)d jobs are being stopped.", count)
+        text = ngettext("Stopping %(count)d job.", "Stopping %(count)d jobs.", count)
         notes.success(request, text % {"count": count})
     return redirect("sweep", public_id)
 
@@ -193,7 +191,7 @@ def again(request: SignedIn, public_id: str) -> HttpResponseBase:
         for problem in problems_of("", refused.problems):
             notes.error(request, problem.message)
     else:
-        text = ngettext("%(count)d job runs again.", "%(count)d jobs run again.", len(made))
+        text = ngettext("%(count)d job rerun.", "%(count)d jobs rerun.", len(made))
         notes.success(request, text % {"count": len(made)})
     return redirect("sweep", public_id)
 
@@ -207,8 +205,8 @@ def change(request: SignedIn, public_id: str) -> HttpResponseBase:
     if form.is_valid():
         commands.change(request.user, found, form.cleaned_data["at_once"])
         text = ngettext(
-            "%(count)d job may be under way at a time.",
-            "%(count)d jobs may be under way at a time.",
+            "At most %(count)d job can run at once.",
+            "At most %(count)d jobs can run at once.",
             form.cleaned_data["at_once"],
         )
         notes.success(request, text % {"count": form.cleaned_data["at_once"]})

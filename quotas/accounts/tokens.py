@@ -23,8 +23,8 @@ SCOPES: Final = {
     "read": _("read"),
     "submit": _("submit"),
     "stop": _("stop"),
-    "exec": _("enter"),
-    "admin": _("administer"),
+    "exec": _("access"),
+    "admin": _("admin"),
 }
 """What a token may be allowed to do; its owner's rights bound it further."""
 

@@ -18,7 +18,7 @@ from quotas.models import Action, AuditEntry
 class ActionFilter(admin.SimpleListFilter):
     """Filter by action."""
 
-    title = _("what")
+    title = _("event")
     parameter_name = "action"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
@@ -50,7 +50,7 @@ class AuditEntryAdmin(MachineWritten):
     list_filter = ("denied", ActionFilter, ("timestamp", admin.DateFieldListFilter))
     list_select_related = ("workspace", "content_type")
     search_fields = ("actor_name",)  # what is really searched: get_search_results
-    search_help_text = _("A user name, or what a thing is called, in full.")
+    search_help_text = _("Exact user name or object name.")
     fields = (
         *("timestamp", "actor_name", "did", "denied", "object_repr", "content_type", "object_pk"),
         *("workspace", "changes", "details", "way_label", "remote_addr", "token", "cid"),
@@ -65,18 +65,18 @@ class AuditEntryAdmin(MachineWritten):
             queryset = queryset.filter(audit_log.of_person(name) | Q(object_repr=name))
         return queryset, False
 
-    @admin.display(description=_("what"), ordering="action")
+    @admin.display(description=_("event"), ordering="action")
     def did(self, entry: AuditEntry) -> str:
         return entry.did
 
-    @admin.display(description=_("is_refused"), boolean=True)
+    @admin.display(description=_("refused"), boolean=True)
     def is_refused(self, entry: AuditEntry) -> bool | None:
         return False if entry.denied else None
 
-    @admin.display(description=_("by which way"))
+    @admin.display(description=_("via"))
     def way_label(self, entry: AuditEntry) -> str:
         return entry.came
 
-    @admin.display(description=_("before and after"))
+    @admin.display(description=_("change"))
     def short(self, entry: AuditEntry) -> str:
         return Truncator("; ".join(entry.lines)).chars(120)

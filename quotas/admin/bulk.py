@@ -57,7 +57,7 @@ class AdminForm(forms.Form):
 class WhyForm(AdminForm):
     """The reason, which whoever is concerned reads."""
 
-    why = forms.CharField(label=gettext_lazy("Why"), max_length=500)
+    why = forms.CharField(label=gettext_lazy("Reason"), max_length=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def confirm(
     """The rows, and the form's values once confirmed, or else the page that asks; neither for too many."""
     rows = list(queryset[: MOST_AT_ONCE + 1])
     if len(rows) > MOST_AT_ONCE:
-        text = _("At most %(most)s at a time: choose fewer.")
+        text = _("Too many selected: at most %(most)s at a time.")
         model_admin.message_user(request, text % {"most": MOST_AT_ONCE}, messages.ERROR)
         return rows, None, None
     confirmed = "confirmed" in request.POST
@@ -103,11 +103,9 @@ def confirm(
 def tell(model_admin: ModelAdmin[Any], request: HttpRequest, done: int, problems: Sequence[str]) -> None:
     """How many it was done to, and why not to the others."""
     if done:
-        text = ngettext("Done with %(count)d of them.", "Done with %(count)d of them.", done) % {
-            "count": done
-        }
+        text = ngettext("Applied to %(count)d item.", "Applied to %(count)d items.", done) % {"count": done}
         model_admin.message_user(request, text, messages.SUCCESS)
     for problem in sorted(set(problems)):
         count = problems.count(problem)
-        text = ngettext("%(count)d left as it was: %(why)s", "%(count)d left as they were: %(why)s", count)
+        text = ngettext("%(count)d unchanged: %(why)s", "%(count)d unchanged: %(why)s", count)
         model_admin.message_user(request, text % {"count": count, "why": problem}, messages.WARNING)

@@ -19,9 +19,9 @@ class QuotaForm(forms.ModelForm[Quota]):
     """Limits; one that is lowered below what is in use says first what follows, and asks."""
 
     drain = forms.BooleanField(
-        label=gettext_lazy("Lower below what is in use"),
+        label=gettext_lazy("Allow limits below current usage"),
         required=False,
-        help_text=gettext_lazy("What runs goes on to its end; nothing more starts until less is in use."),
+        help_text=gettext_lazy("Running jobs finish; no new jobs start until usage drops."),
     )
 
     class Meta:
@@ -102,7 +102,7 @@ def _limits_below_use(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, s
 
 def _drains(kind: str, used: int, limit: int) -> str:
     text = _(
-        "%(used)s are in use. With %(limit)s nothing is stopped: what runs goes on to its end, and nothing "
-        "more starts until less is in use. Tick “Lower below what is in use” to save it."
+        "%(used)s in use. A limit of %(limit)s stops nothing: running jobs finish, and no new "
+        "jobs start until usage drops. To save it, select “Allow limits below current usage”."
     )
     return (f"{kind}: " if kind else "") + text % {"used": used, "limit": limit}

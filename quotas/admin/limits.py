@@ -49,7 +49,7 @@ class QuotaAdmin(ModelAdmin[Quota]):
             },
         ),
         (
-            _("Ceilings"),
+            _("Limits"),
             {
                 "fields": (
                     "gpus",
@@ -63,12 +63,12 @@ class QuotaAdmin(ModelAdmin[Quota]):
             },
         ),
         (
-            _("Ceilings of one person"),
+            _("Limits per user"),
             {"fields": ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")},
         ),
-        (_("Idle resources, and engines that schedule"), {"fields": ("may_borrow", "most_pending")}),
+        (_("Idle resources and external schedulers"), {"fields": ("may_borrow", "most_pending")}),
         (
-            _("Jobs that don't use what they hold"),
+            _("Idle jobs"),
             {
                 "fields": (
                     ("idle_warn_minutes", "idle_release_minutes"),

@@ -29,16 +29,16 @@ class DrainForm(WhyForm):
     """Until when the nodes are to be empty."""
 
     empty_by = forms.SplitDateTimeField(
-        label=_("Empty by"),
+        label=_("Drain deadline"),
         required=False,
-        help_text=_("What still runs there is moved elsewhere then; without it, it runs to its end."),
+        help_text=_("Jobs still running at this time are moved elsewhere. Empty = jobs run to completion."),
     )
 
     def clean_empty_by(self) -> Any:
         """Not a moment that is over."""
         moment = self.cleaned_data["empty_by"]
         if moment is not None and moment <= timezone.now():
-            raise forms.ValidationError(gettext("That moment is over."))
+            raise forms.ValidationError(gettext("This time is in the past."))
         return moment
 
 
@@ -47,25 +47,21 @@ def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
     chosen = {node.pk for node in nodes}
     uses = reports.nodes_of({node.cluster for node in nodes})
     holders = {each.holder for use in uses if use.node.pk in chosen for each in use.holdings}
-    there = ngettext(
-        "%(count)d job holds something there.", "%(count)d jobs hold something there.", len(holders)
-    )
+    there = ngettext("%(count)d job uses these nodes.", "%(count)d jobs use these nodes.", len(holders))
     effects = [there % {"count": len(holders)}]
     if state is NodeState.SCHEDULABLE:
-        effects.append(gettext("Jobs start there again, as soon as the next one fits."))
-        return Question("uncordon", gettext("Use nodes again"), gettext("Use them again"), effects)
-    effects.append(gettext("Nothing more starts there. What runs goes on."))
+        effects.append(gettext("New jobs can start on these nodes again."))
+        return Question("uncordon", gettext("Uncordon nodes"), gettext("Uncordon"), effects)
+    effects.append(gettext("No new jobs start on these nodes. Running jobs continue."))
     if state is NodeState.CORDONED:
-        return Question(
-            "cordon", gettext("Start nothing more on nodes"), gettext("Start nothing more"), effects
-        )
+        return Question("cordon", gettext("Cordon nodes"), gettext("Cordon"), effects)
     effects.append(
         gettext(
-            "With a deadline, what still runs there then is stopped; it is started again elsewhere where its "
-            "retry policy says so."
+            "With a deadline, jobs still running then are stopped, and restarted elsewhere if "
+            "their retry policy allows it."
         )
     )
-    return Question("drain", gettext("Empty nodes"), gettext("Empty them"), effects, danger=True)
+    return Question("drain", gettext("Drain nodes"), gettext("Drain"), effects, danger=True)
 
 
 @admin.register(Node)
@@ -100,17 +96,17 @@ class NodeAdmin(ModelAdmin[Node]):
         """Return whether the user may change many nodes at once."""
         return administers(signed_in_admin(request))
 
-    @admin.action(description=_("Start nothing more there (cordon)"), permissions=["administer"])
+    @admin.action(description=_("Cordon (no new jobs)"), permissions=["administer"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         """Running jobs go on."""
         return self._decide(request, queryset, NodeState.CORDONED, WhyForm)
 
-    @admin.action(description=_("Empty them (drain)"), permissions=["administer"])
+    @admin.action(description=_("Drain (no new jobs, then empty)"), permissions=["administer"])
     def drain(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         """Nothing starts there; the rest is moved at the deadline, if there is one."""
         return self._decide(request, queryset, NodeState.DRAINING, DrainForm)
 
-    @admin.action(description=_("Use them again (uncordon)"), permissions=["administer"])
+    @admin.action(description=_("Uncordon (allow new jobs)"), permissions=["administer"])
     def uncordon(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         """The inverse of `cordon` and `drain`."""
         return self._decide(request, queryset, NodeState.SCHEDULABLE, AdminForm)

@@ -59,7 +59,7 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     actions = ("make_reset_links",)
     fieldsets = (
         *(DjangoUserAdmin.fieldsets or ()),
-        (_("Signing in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
+        (_("Sign-in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
         (_("Jobs"), {"fields": ("unix_name", "unix_name_from")}),
         (_("Preferences"), {"fields": ("language", "time_zone", "theme")}),
     )
@@ -82,7 +82,7 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
             obj.unix_name_from = ""
         super().save_model(request, obj, form, change)
 
-    @admin.action(description=_("Make a link by which each of them sets a password"), permissions=("reset",))
+    @admin.action(description=_("Create password links"), permissions=("reset",))
     def make_reset_links(self, request: HttpRequest, users: Any) -> None:
         """For when no e-mail reaches them: the links are shown here, and nowhere again."""
         for user in users.filter(kind=User.Kind.PERSON):

@@ -23,7 +23,7 @@ DIMENSIONS: Final = {
     "month": _("Month"),
     "day": _("Day"),
     "workspace": _("Workspace"),
-    "person": _("Person"),
+    "person": _("User"),
     "quota": _("Resource quota"),
     "source": _("Source"),
     "gpu_type": _("GPU type"),

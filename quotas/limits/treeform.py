@@ -58,7 +58,7 @@ class Types(forms.CharField):
         for part in filter(None, (each.strip() for each in str(value or "").split(","))):
             kind, colon, count = part.rpartition(":")
             if not colon or not kind.strip() or not count.strip().isdecimal():
-                raise ValidationError(_("Write types and numbers, as in “A100: 8, V100: 4”."))
+                raise ValidationError(_("Enter types and numbers, such as “A100: 8, V100: 4”."))
             found[gputypes.canonical(kind.strip(), known)] = int(count)
         return found
 
@@ -70,7 +70,7 @@ class QuotaLimitsForm(forms.Form):
     gpus_by_type = Types(label=gettext_lazy("GPUs by type"), required=False)
     cpu_milli = Scaled(1000, label=gettext_lazy("CPU cores"))
     memory_mib = Scaled(1024, label=gettext_lazy("Memory (GiB)"))
-    most_jobs = forms.IntegerField(label=gettext_lazy("Jobs at a time"), min_value=0, required=False)
+    most_jobs = forms.IntegerField(label=gettext_lazy("Concurrent jobs"), min_value=0, required=False)
     was = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, quota: Quota, data: Any = None) -> None:
@@ -87,7 +87,8 @@ class QuotaLimitsForm(forms.Form):
         was: str = self.cleaned_data["was"]
         if was != _digest(self.quota):
             raise ValidationError(
-                _("%(quota)s was changed meanwhile: look again.") % {"quota": self.quota.title}
+                _("%(quota)s was changed in the meantime. Review the current values.")
+                % {"quota": self.quota.title}
             )
         return was
 

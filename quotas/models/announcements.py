@@ -22,7 +22,7 @@ from quotas.models.workspaces import Workspace
 class Announcement(Audited):
     """A text in the languages of the console; where one is missing, the English one is shown."""
 
-    text = models.CharField(_("text"), max_length=500)
+    text = models.CharField(_("string"), max_length=500)
     text_zh_hans = models.CharField(_("text in Chinese"), max_length=500, blank=True)
     text_ja = models.CharField(_("text in Japanese"), max_length=500, blank=True)
 
@@ -40,9 +40,9 @@ class Banner(Announcement):
     """A text on every page for everybody, the members of one workspace, or one person."""
 
     class Level(models.TextChoices):
-        INFO = "info", _("To know")
-        WARN = "warn", _("To mind")
-        BAD = "bad", _("Something is wrong")
+        INFO = "info", _("Info")
+        WARN = "warn", _("Warning")
+        BAD = "bad", _("Error")
 
     level = models.CharField(_("level"), max_length=8, choices=Level, default=Level.INFO)
     workspace = models.ForeignKey(
@@ -52,7 +52,7 @@ class Banner(Announcement):
         blank=True,
         related_name="+",
         verbose_name=_("workspace"),
-        help_text=_("Only its members are told; without one, everybody is."),
+        help_text=_("Shown only to members of this workspace. Empty: shown to everyone."),
     )
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -60,8 +60,8 @@ class Banner(Announcement):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name=_("person"),
-        help_text=_("Only this person is told."),
+        verbose_name=_("user"),
+        help_text=_("Shown only to this user."),
     )
     from_at = models.DateTimeField(_("from"), null=True, blank=True)
     until_at = models.DateTimeField(_("until"), null=True, blank=True)
@@ -77,7 +77,7 @@ class Banner(Announcement):
     def clean(self) -> None:
         """It ends after it begins."""
         if self.from_at and self.until_at and self.until_at <= self.from_at:
-            raise ValidationError({"until_at": _("It has to end after it begins.")})
+            raise ValidationError({"until_at": _("The end must be after the start.")})
 
 
 class Maintenance(Announcement):
@@ -94,20 +94,23 @@ class Maintenance(Announcement):
         blank=True,
         related_name="maintenance",
         verbose_name=_("cluster"),
-        help_text=_("Without one, every cluster."),
+        help_text=_("Empty: all clusters."),
     )
     from_at = models.DateTimeField(_("from"))
     until_at = models.DateTimeField(_("until"))
     keeps_free = models.BooleanField(
-        _("start nothing that would run into it"),
+        _("don't start jobs that would overlap the window"),
         default=True,
-        help_text=_("Without it, the maintenance is only announced."),
+        help_text=_("If not selected, the maintenance is only announced."),
     )
     lead_hours = models.IntegerField(
-        _("hours before, for jobs without a longest running time"),
+        _("lead time for jobs without a time limit (hours)"),
         default=24,
         validators=[MinValueValidator(0), MaxValueValidator(24 * 60)],
-        help_text=_("Nobody knows when such a job ends: none is started any more so long before."),
+        help_text=_(
+            "Jobs without a time limit could still be running when the maintenance begins. None is "
+            "started within this many hours before it."
+        ),
     )
 
     class Meta:
@@ -124,20 +127,20 @@ class Maintenance(Announcement):
         begins: datetime | None = self.from_at  # None while the form says so
         ends: datetime | None = self.until_at
         if begins is not None and ends is not None and ends <= begins:
-            raise ValidationError({"until_at": _("It has to end after it begins.")})
+            raise ValidationError({"until_at": _("The end must be after the start.")})
 
 
 class ReadOnly(models.Model):
     """The read-only mode: at most one row, which exists while the mode is on."""
 
     one = models.BooleanField(primary_key=True, default=True, editable=False)
-    why = models.CharField(_("because"), max_length=500)
+    why = models.CharField(_("reason"), max_length=500)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     since = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
-        verbose_name = _("read-only console")
-        verbose_name_plural = _("read-only console")
+        verbose_name = _("read-only mode")
+        verbose_name_plural = _("read-only mode")
 
     def __str__(self) -> str:
         return self.why
@@ -159,7 +162,7 @@ ACTS: Final[Mapping[tuple[str, str], object]] = {
     ("jobs", "release"): _("released jobs"),
     ("jobs", "prioritise"): _("changed the priority of jobs"),
     ("jobs", "move"): _("moved jobs to another quota"),
-    ("nodes", "schedulable"): _("let jobs start again on nodes"),
+    ("nodes", "schedulable"): _("uncordoned nodes"),
     ("nodes", "cordoned"): _("cordoned nodes"),
     ("nodes", "draining"): _("drained nodes"),
 }
@@ -170,30 +173,32 @@ class AdminAction(models.Model):
     """An action of an admin: who, when, from where, on what, and why.  Written once."""
 
     class Kind(models.TextChoices):
-        FREEZE = "freeze", _("froze admission")
-        UNFREEZE = "unfreeze", _("let admission go on")
-        READ_ONLY = "read_only", _("made the console read-only")
-        READ_WRITE = "read_write", _("let the console be changed again")
-        END_PERSON = "end_person", _("ended everything of a person")
-        TELL_OWNERS = "tell_owners", _("told the owners on a node")
-        SETTLE = "settle", _("settled a lost job")
-        NODES = "nodes", _("decided about nodes")
-        JOBS = "jobs", _("acted on jobs")
+        FREEZE = "freeze", _("paused scheduling")
+        UNFREEZE = "unfreeze", _("resumed scheduling")
+        READ_ONLY = "read_only", _("turned on read-only mode")
+        READ_WRITE = "read_write", _("turned off read-only mode")
+        END_PERSON = "end_person", _("stopped all activity of a user")
+        TELL_OWNERS = "tell_owners", _("notified job owners on a node")
+        SETTLE = "settle", _("resolved a lost job")
+        NODES = "nodes", _("changed node state")
+        JOBS = "jobs", _("changed jobs")
         QUOTAS = "quotas", _("changed the quota tree")
 
-    at = models.DateTimeField(_("when"), db_default=Now())
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", verbose_name=_("who"))
+    at = models.DateTimeField(_("time"), db_default=Now())
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", verbose_name=_("actor")
+    )
     address = models.CharField(_("from"), max_length=64, blank=True)
-    kind = models.CharField(_("what"), max_length=16, choices=Kind)
-    about = models.CharField(_("to what"), max_length=300)
-    why = models.CharField(_("why"), max_length=500, blank=True)
+    kind = models.CharField(_("event"), max_length=16, choices=Kind)
+    about = models.CharField(_("affected object"), max_length=300)
+    why = models.CharField(_("reason"), max_length=500, blank=True)
     params = models.JSONField(_("details"), default=dict)
 
     objects = WrittenOnce.as_manager()
 
     class Meta:
-        verbose_name = _("admin's act")
-        verbose_name_plural = _("admins' acts")
+        verbose_name = _("admin action")
+        verbose_name_plural = _("admin actions")
         ordering = ("-id",)
 
     def __str__(self) -> str:

@@ -40,23 +40,23 @@ class Action(models.TextChoices):
     BREAK_GLASS = "break_glass", _("break-glass sign-in")
     PASSWORD = "password", _("password set")
     SUBMIT = "submit", _("submitted")
-    STOP = "stop", _("asked to end")
-    HOLD = "hold", _("held back")
+    STOP = "stop", _("stop requested")
+    HOLD = "hold", _("held")
     RELEASE = "release", _("released")
     SHARE = "share", _("shared")
     PRIORITY = "priority", _("priority changed")
-    ENTER = "enter", _("entered")
+    ENTER = "enter", _("accessed")
     USE = "use", _("used")
     EXPORT = "export", _("exported")
     APPLY = "apply", _("applied")
-    TIDY = "tidy", _("tidied")
-    ACT = "act", _("acted as an admin")
-    FILE_READ = "file_read", _("read a file")
-    FILE_ZIP = "file_zip", _("downloaded as a zip file")
-    FILE_UPLOAD = "file_upload", _("uploaded a file")
-    FILE_FOLDER = "file_folder", _("made a folder")
-    FILE_RENAME = "file_rename", _("renamed a file")
-    FILE_DELETE = "file_delete", _("deleted files")
+    TIDY = "tidy", _("cleaned up")
+    ACT = "act", _("admin override")
+    FILE_READ = "file_read", _("file read")
+    FILE_ZIP = "file_zip", _("downloaded as ZIP")
+    FILE_UPLOAD = "file_upload", _("file uploaded")
+    FILE_FOLDER = "file_folder", _("folder created")
+    FILE_RENAME = "file_rename", _("file renamed")
+    FILE_DELETE = "file_delete", _("files deleted")
 
 
 class Entries(models.QuerySet["AuditEntry"]):
@@ -100,10 +100,10 @@ class AuditEntry(models.Model):
 
     Action = Action
 
-    timestamp = models.DateTimeField(_("when"), default=timezone.now, editable=False)
-    action = models.CharField(_("what"), max_length=24)
+    timestamp = models.DateTimeField(_("time"), default=timezone.now, editable=False)
+    action = models.CharField(_("event"), max_length=24)
     denied = models.BooleanField(_("refused"), default=False)
-    way = models.CharField(_("by which way"), max_length=12, default=Way.SYSTEM)
+    way = models.CharField(_("via"), max_length=12, default=Way.SYSTEM)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.DO_NOTHING,
@@ -113,10 +113,10 @@ class AuditEntry(models.Model):
         related_name="+",
         verbose_name=_("account"),
     )
-    actor_name = models.CharField(_("who"), max_length=TEXT_LENGTH, blank=True)
+    actor_name = models.CharField(_("actor"), max_length=TEXT_LENGTH, blank=True)
     token = models.CharField(_("token"), max_length=16, blank=True)
-    remote_addr = models.GenericIPAddressField(_("from where"), null=True)
-    cid = models.CharField(_("correlation id"), max_length=64, blank=True)
+    remote_addr = models.GenericIPAddressField(_("source address"), null=True)
+    cid = models.CharField(_("correlation ID"), max_length=64, blank=True)
     workspace = models.ForeignKey(
         Workspace,
         models.DO_NOTHING,
@@ -133,7 +133,7 @@ class AuditEntry(models.Model):
         db_constraint=False,
         db_index=False,
         related_name="+",
-        verbose_name=_("whom it is about"),
+        verbose_name=_("affected user"),
     )
     content_type = models.ForeignKey(
         ContentType,
@@ -142,18 +142,18 @@ class AuditEntry(models.Model):
         db_constraint=False,
         db_index=False,
         related_name="+",
-        verbose_name=_("kind of thing"),
+        verbose_name=_("object type"),
     )
     object_pk = models.CharField(_("key"), max_length=64, blank=True)
-    object_repr = models.CharField(_("thing"), max_length=TEXT_LENGTH, blank=True)
-    changes = models.JSONField(_("before and after"), default=dict)
+    object_repr = models.CharField(_("affected object"), max_length=TEXT_LENGTH, blank=True)
+    changes = models.JSONField(_("change"), default=dict)
     details = models.JSONField(_("details"), default=dict)
 
     objects = Entries.as_manager()
 
     class Meta:
-        verbose_name = _("audit entry")
-        verbose_name_plural = _("audit trail")
+        verbose_name = _("audit log entry")
+        verbose_name_plural = _("audit log")
         ordering = ("-timestamp", "-id")
         indexes = (
             models.Index(fields=("-timestamp", "-id"), name="audit_time"),

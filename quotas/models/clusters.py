@@ -13,8 +13,8 @@ from quotas.models.audit_base import Audited
 class Admission(models.TextChoices):
     """The scheduler of a cluster: the console, or its own controller."""
 
-    CONSOLE = "console", _("The console")
-    ENGINE = "engine", _("The engine")
+    CONSOLE = "console", _("Console")
+    ENGINE = "engine", _("Engine")
 
 
 class Cluster(Titled, Audited):
@@ -31,30 +31,28 @@ class Cluster(Titled, Audited):
         _("region"),
         max_length=100,
         blank=True,
-        help_text=_("Where it stands, as people name it: cn-wulanchabu, building 3."),
+        help_text=_("Location shown to users, e.g. cn-wulanchabu or building 3."),
     )
     backend = models.CharField(_("backend"), max_length=32, default="local")
     config = models.JSONField(_("settings"), default=dict, blank=True)
-    admission = models.CharField(
-        _("admission by"), max_length=16, choices=Admission, default=Admission.CONSOLE
-    )
-    enabled = models.BooleanField(_("takes jobs"), default=True)
+    admission = models.CharField(_("scheduler"), max_length=16, choices=Admission, default=Admission.CONSOLE)
+    enabled = models.BooleanField(_("accepts jobs"), default=True)
     shows_addresses = models.BooleanField(
-        _("shows addresses"),
+        _("show addresses"),
         default=False,
         help_text=_(
-            "Whoever may enter a job is shown where its ports listen, as IP:port: "
-            "for people inside the cluster's network."
+            "Shows the IP:port of a job's endpoints to users with access to the job. Useful inside "
+            "the cluster's network."
         ),
     )
-    frozen_at = models.DateTimeField(_("admission frozen"), null=True, blank=True, editable=False)
-    frozen_why = models.CharField(_("frozen because"), max_length=500, blank=True, editable=False)
-    answered_at = models.DateTimeField(_("last answer"), null=True, blank=True, editable=False)
-    trouble = models.TextField(_("last trouble"), blank=True, editable=False)
-    look_ms = models.PositiveIntegerField(_("last look (ms)"), null=True, blank=True, editable=False)
-    next_look_at = models.DateTimeField(_("next look"), null=True, blank=True, editable=False)
-    set_aside = models.JSONField(_("nodes set aside by the engine"), default=list, blank=True, editable=False)
-    facilities = models.JSONField(_("facilities"), null=True, blank=True, default=None, editable=False)
+    frozen_at = models.DateTimeField(_("scheduling paused"), null=True, blank=True, editable=False)
+    frozen_why = models.CharField(_("pause reason"), max_length=500, blank=True, editable=False)
+    answered_at = models.DateTimeField(_("last response"), null=True, blank=True, editable=False)
+    trouble = models.TextField(_("last error"), blank=True, editable=False)
+    look_ms = models.PositiveIntegerField(_("last poll (ms)"), null=True, blank=True, editable=False)
+    next_look_at = models.DateTimeField(_("next poll"), null=True, blank=True, editable=False)
+    set_aside = models.JSONField(_("nodes reserved by the engine"), default=list, blank=True, editable=False)
+    facilities = models.JSONField(_("capabilities"), null=True, blank=True, default=None, editable=False)
 
     class Meta:
         verbose_name = _("cluster")
@@ -70,7 +68,7 @@ class GpuType(Audited):
 
     name = models.CharField(_("name"), max_length=64, unique=True)
     aliases = models.JSONField(
-        _("aliases"), default=list, blank=True, help_text=_('A list, as in ["NVIDIA-A100-SXM4-80GB"].')
+        _("aliases"), default=list, blank=True, help_text=_('List, e.g. ["NVIDIA-A100-SXM4-80GB"].')
     )
 
     class Meta:
@@ -108,27 +106,30 @@ class Node(models.Model):
     memory_mib = models.BigIntegerField(_("memory (MiB)"), default=0)
     gpus = models.JSONField(_("GPUs by type"), default=dict, blank=True)
     gpu_list = models.JSONField(_("GPUs"), default=list, blank=True)
-    others = models.JSONField(_("used from elsewhere"), default=dict, blank=True)
-    programs = models.JSONField(_("programs"), null=True, blank=True, default=None)
+    others = models.JSONField(_("external usage"), default=dict, blank=True)
+    programs = models.JSONField(_("installed programs"), null=True, blank=True, default=None)
     partitions = models.JSONField(_("partitions"), default=list, blank=True)
     schedulable = models.BooleanField(_("schedulable"), default=True)
-    why = models.CharField(_("why not"), max_length=500, blank=True)
+    why = models.CharField(_("unavailability reason"), max_length=500, blank=True)
     state = models.CharField(_("state"), max_length=16, choices=NodeState, default=NodeState.SCHEDULABLE)
-    state_why = models.CharField(_("because"), max_length=500, blank=True)
+    state_why = models.CharField(_("reason"), max_length=500, blank=True)
     state_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,
         null=True,
         blank=True,
         related_name="+",
-        verbose_name=_("decided by"),
+        verbose_name=_("set by"),
     )
-    state_at = models.DateTimeField(_("decided"), null=True, blank=True)
+    state_at = models.DateTimeField(_("decision time"), null=True, blank=True)
     empty_by = models.DateTimeField(
-        _("empty by"),
+        _("drain deadline"),
         null=True,
         blank=True,
-        help_text=_("A draining node's jobs are moved elsewhere then; without it, they run to their end."),
+        help_text=_(
+            "Jobs still on the draining node are moved to other nodes at this time. Empty: they "
+            "run until they end."
+        ),
     )
     seen_at = models.DateTimeField(_("last seen"), null=True, blank=True, editable=False)
 

@@ -16,12 +16,12 @@ class GroupMapping(Audited):
     source = models.CharField(
         _("source"),
         max_length=64,
-        help_text=_("“ldap”, or the name of an OIDC provider as CONSOLE_OIDC has it."),
+        help_text=_("“ldap”, or the name of an OIDC provider in CONSOLE_OIDC."),
     )
     group = models.CharField(
         _("group"),
         max_length=500,
-        help_text=_("As the provider sends it; of LDAP its common name or its distinguished name."),
+        help_text=_("Group name as sent by the provider. For LDAP: the common name or distinguished name."),
     )
     workspace = models.ForeignKey(
         Workspace,
@@ -35,7 +35,7 @@ class GroupMapping(Audited):
     superuser = models.BooleanField(
         _("superuser"),
         default=False,
-        help_text=_("Everybody in the group administers the whole console. Leave the workspace empty."),
+        help_text=_("All members of the group become superusers of the console. Leave the workspace empty."),
     )
 
     class Meta:
@@ -53,7 +53,7 @@ class GroupMapping(Audited):
                 condition=models.Q(superuser=True, workspace=None)
                 | models.Q(superuser=False, workspace__isnull=False),
                 name="workspace_or_superuser",
-                violation_error_message=_("Choose either a workspace or “superuser”."),
+                violation_error_message=_("Select either a workspace or “superuser”."),
             ),
         )
 
@@ -65,14 +65,14 @@ class PersonGroup(models.Model):
     """A group of a person, as a source last reported it.  Only groups that came from there are here."""
 
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups", verbose_name=_("user")
     )
     source = models.CharField(_("source"), max_length=64)
     group = models.CharField(_("group"), max_length=500)
 
     class Meta:
-        verbose_name = _("group of a person")
-        verbose_name_plural = _("groups of people")
+        verbose_name = _("user group")
+        verbose_name_plural = _("user groups")
         constraints = (models.UniqueConstraint(fields=("user", "source", "group"), name="one_person_group"),)
 
     def __str__(self) -> str:

@@ -53,17 +53,17 @@ class ServiceAccount(Audited):
     """A service account's workspace, contact and purpose, beside its row among the users."""
 
     user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account", verbose_name=_("user")
     )
     workspace = models.ForeignKey(
         Workspace, models.CASCADE, related_name="service_accounts", verbose_name=_("workspace")
     )
     contact = models.CharField(
-        _("contact"), max_length=200, help_text=_("Who knows what it does: a name, or an e-mail address.")
+        _("contact"), max_length=200, help_text=_("Person responsible: a name or e-mail address.")
     )
-    about = models.CharField(_("what it is for"), max_length=200, blank=True)
+    about = models.CharField(_("purpose"), max_length=200, blank=True)
     made_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("made by")
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("created by")
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 

@@ -57,7 +57,7 @@ class Quota(Titled, Audited):
     )
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="quotas", verbose_name=_("cluster"))
     parent = models.ForeignKey(
-        "self", models.PROTECT, null=True, blank=True, related_name="children", verbose_name=_("part of")
+        "self", models.PROTECT, null=True, blank=True, related_name="children", verbose_name=_("parent quota")
     )
     slug = models.SlugField(_("short name"), max_length=63)
     name = models.CharField(_("name"), max_length=200)
@@ -67,10 +67,12 @@ class Quota(Titled, Audited):
         max_length=16,
         choices=Kind,
         default=Kind.GENERAL,
-        help_text=_("The form of a new job offers here what PAI-DLC offers on such machines."),
+        help_text=_("The new job form offers the PAI-DLC options for this resource type."),
     )
     accepts_jobs = models.BooleanField(
-        _("takes jobs"), default=True, help_text=_("Without it, it only divides what it holds.")
+        _("accepts jobs"),
+        default=True,
+        help_text=_("If not selected, the quota only distributes its resources to child quotas."),
     )
     cpu_milli = models.BigIntegerField(
         _("CPU (milli-cores)"), null=True, blank=True, validators=[MinValueValidator(0)]
@@ -81,36 +83,38 @@ class Quota(Titled, Audited):
     gpus = models.IntegerField(_("GPUs"), null=True, blank=True, validators=[MinValueValidator(0)])
     gpus_by_type = models.JSONField(_("GPUs by type"), default=dict, blank=True)
     most_jobs = models.IntegerField(
-        _("jobs at a time"), null=True, blank=True, validators=[MinValueValidator(0)]
+        _("max concurrent jobs"), null=True, blank=True, validators=[MinValueValidator(0)]
     )
     gpu_hours = models.IntegerField(
         _("GPU-hours"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text=_("Once they are used up, nothing more starts until the next period."),
+        help_text=_("When used up, no more jobs start until the next period."),
     )
-    period = models.CharField(_("in each"), max_length=8, choices=Period, default=Period.MONTH)
+    period = models.CharField(_("period"), max_length=8, choices=Period, default=Period.MONTH)
     person_cpu_milli = models.BigIntegerField(
-        _("CPU (milli-cores) of one person"), null=True, blank=True, validators=[MinValueValidator(0)]
+        _("CPU per user (milli-cores)"), null=True, blank=True, validators=[MinValueValidator(0)]
     )
     person_memory_mib = models.BigIntegerField(
-        _("memory (MiB) of one person"), null=True, blank=True, validators=[MinValueValidator(0)]
+        _("memory per user (MiB)"), null=True, blank=True, validators=[MinValueValidator(0)]
     )
     person_gpus = models.IntegerField(
-        _("GPUs of one person"), null=True, blank=True, validators=[MinValueValidator(0)]
+        _("GPUs per user"), null=True, blank=True, validators=[MinValueValidator(0)]
     )
     person_jobs = models.IntegerField(
-        _("jobs of one person"), null=True, blank=True, validators=[MinValueValidator(0)]
+        _("jobs per user"), null=True, blank=True, validators=[MinValueValidator(0)]
     )
     may_borrow = models.BooleanField(
-        _("may borrow"), default=True, help_text=_("Jobs that allow it may use what others leave idle.")
+        _("can borrow"),
+        default=True,
+        help_text=_("Jobs that allow borrowing can use idle resources of other quotas."),
     )
     most_pending = models.IntegerField(
-        _("jobs waiting at the engine"),
+        _("max pending jobs at the engine"),
         default=100,
         validators=[MinValueValidator(1)],
-        help_text=_("Where the engine schedules, at most so many are handed over that do not run yet."),
+        help_text=_("If the engine schedules: maximum number of submitted jobs that are not running yet."),
     )
 
     idle_warn_minutes = models.IntegerField(
@@ -119,48 +123,52 @@ class Quota(Titled, Audited):
         blank=True,
         validators=[MinValueValidator(1)],
         help_text=_(
-            "The owner is told that what the job holds is not used. Empty: as in the quota that this one is "
-            "part of."
+            "Notifies the owner that the job's resources are not in use. Empty: same as the parent quota."
         ),
     )
     idle_release_minutes = models.IntegerField(
-        _("end after (minutes idle)"),
+        _("stop after (minutes idle)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("Later than the warning. Empty: nothing is ended, its owner is only told."),
+        help_text=_(
+            "Must be later than the warning. Empty: the job is not stopped, only its owner is notified."
+        ),
     )
     idle_percent = models.SmallIntegerField(
         _("idle below (percent)"),
         default=5,
         validators=[MinValueValidator(1), MaxValueValidator(100)],
-        help_text=_("Of the time of every GPU; of one CPU core where a notebook or another page is served."),
+        help_text=_("Utilization of each GPU. For notebooks and other web services: of one CPU core."),
     )
     idle_extensions = models.SmallIntegerField(
-        _("“I still need it”, times"),
+        _("max “Keep running” extensions"),
         default=2,
         validators=[MinValueValidator(0)],
-        help_text=_("So often may the owner of a job begin the time anew."),
+        help_text=_("How many times the job owner can reset the idle time."),
     )
     idle_exempt = models.BooleanField(
         _("never idle"),
         default=False,
-        help_text=_("Nobody is warned and nothing is ended here, whatever the quotas above say."),
+        help_text=_("No idle warnings or stops in this quota, regardless of the parent quotas."),
     )
     idle_exempt_people = models.ManyToManyField(
-        settings.AUTH_USER_MODEL, blank=True, related_name="+", verbose_name=_("except for these people")
+        settings.AUTH_USER_MODEL, blank=True, related_name="+", verbose_name=_("exempt users")
     )
     idle_exempt_roles = models.JSONField(
-        _("except for these roles"),
+        _("exempt roles"),
         default=list,
         blank=True,
-        help_text=_('Roles in the workspace, as in ["admin"].'),
+        help_text=_('Workspace roles, e.g. ["admin"].'),
     )
     idle_exempt_labels = models.JSONField(
-        _("except for jobs with one of these labels"),
+        _("exempt job labels"),
         default=dict,
         blank=True,
-        help_text=_('Labels of the job file, as in {"keep": "yes"}; an empty value is any.'),
+        help_text=_(
+            'Labels in the job file, e.g. {"keep": "yes"}. Jobs with any of them are exempt; '
+            "an empty value matches any value."
+        ),
     )
 
     class Meta:

@@ -32,13 +32,13 @@ class PriceSpan(models.Model):
     gpus = models.JSONField(default=dict)
     from_hour = models.SmallIntegerField(null=True)
     until_hour = models.SmallIntegerField(null=True)
-    price_micro = models.BigIntegerField(_("price an hour (millionths)"))
+    price_micro = models.BigIntegerField(_("price per hour (millionths)"))
     begins = models.DateTimeField(_("from"))
     ends = models.DateTimeField(_("until"), null=True)
 
     class Meta:
-        verbose_name = _("price over time")
-        verbose_name_plural = _("prices over time")
+        verbose_name = _("price period")
+        verbose_name_plural = _("price periods")
         ordering = ("-begins", "-id")
         indexes = (models.Index(fields=("spot", "row", "-begins"), name="price_spans"),)
 
@@ -98,13 +98,15 @@ class Spec(Priced):
         _("GPUs by type"),
         default=dict,
         blank=True,
-        help_text=_('One type and its number, as in {"A100": 8}.'),
+        help_text=_('One GPU type and its count, e.g. {"A100": 8}.'),
     )
     price_micro = models.BigIntegerField(
-        _("price an hour (millionths)"), default=0, validators=[MinValueValidator(0)]
+        _("price per hour (millionths)"), default=0, validators=[MinValueValidator(0)]
     )
     offered = models.BooleanField(
-        _("offered"), default=True, help_text=_("Without it, nobody chooses it any more; it keeps its price.")
+        _("offered"),
+        default=True,
+        help_text=_("If not selected, new jobs can't use the spec. The price is kept."),
     )
 
     class Meta:
@@ -134,7 +136,7 @@ class Spec(Priced):
             isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in gpus.values()
         )
         if not fine or len(gpus) > 1:
-            raise ValidationError({"gpus": _('Write one type and its number, as in {"A100": 8}.')})
+            raise ValidationError({"gpus": _('Must be one GPU type and its count, e.g. {"A100": 8}.')})
 
     def as_priced(self) -> dict[str, Any]:
         return {
@@ -159,17 +161,17 @@ class SpotPrice(Priced):
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="prices", verbose_name=_("cluster"))
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     from_hour = models.SmallIntegerField(
-        _("from hour"), null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(23)]
+        _("start hour"), null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(23)]
     )
     until_hour = models.SmallIntegerField(
-        _("until hour"), null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(24)]
+        _("end hour"), null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(24)]
     )
     market_micro = models.BigIntegerField(_("market price (millionths)"), validators=[MinValueValidator(0)])
-    price_micro = models.BigIntegerField(_("price now (millionths)"), validators=[MinValueValidator(0)])
+    price_micro = models.BigIntegerField(_("current price (millionths)"), validators=[MinValueValidator(0)])
 
     class Meta:
-        verbose_name = _("price of preemptible resources")
-        verbose_name_plural = _("prices of preemptible resources")
+        verbose_name = _("spot price")
+        verbose_name_plural = _("spot prices")
         ordering = ("cluster", "gpu_type", "from_hour")
         constraints = (
             models.CheckConstraint(

@@ -20,11 +20,11 @@ class QueueSnapshot(models.Model):
     cluster = models.OneToOneField(Cluster, models.CASCADE, primary_key=True, related_name="standing")
     queue = models.JSONField(default=list)
     room = models.JSONField(default=list)
-    decided_at = models.DateTimeField(_("decided"), auto_now=True)
+    decided_at = models.DateTimeField(_("decision time"), auto_now=True)
 
     class Meta:
-        verbose_name = _("standing of a queue")
-        verbose_name_plural = _("standings of queues")
+        verbose_name = _("queue snapshot")
+        verbose_name_plural = _("queue snapshots")
 
     def __str__(self) -> str:
         return f"{self.cluster_id}"
@@ -42,12 +42,12 @@ class UsageHour(models.Model):
     hour = models.DateTimeField(_("hour"))
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     seconds = models.BigIntegerField(_("seconds held"), default=0)
-    borrowed_seconds = models.BigIntegerField(_("of them borrowed"), default=0)
-    waiting = models.IntegerField(_("waiting at its end"), default=0)
+    borrowed_seconds = models.BigIntegerField(_("borrowed seconds"), default=0)
+    waiting = models.IntegerField(_("waiting at end of hour"), default=0)
 
     class Meta:
-        verbose_name = _("use in an hour")
-        verbose_name_plural = _("use by hours")
+        verbose_name = _("hourly usage")
+        verbose_name_plural = _("hourly usage")
         constraints = (models.UniqueConstraint(fields=("quota", "hour", "gpu_type"), name="one_usage_hour"),)
 
     def __str__(self) -> str:
@@ -67,20 +67,20 @@ class UsageDay(models.Model):
         Quota, models.CASCADE, related_name="usage_days", verbose_name=_("resource quota")
     )
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("user")
     )
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     spec = models.CharField(_("spec"), max_length=100, blank=True)
     gpu_seconds = models.BigIntegerField(_("GPU-seconds"), default=0)
     core_milliseconds = models.BigIntegerField(_("core-milliseconds"), default=0)
     borrowed_seconds = models.BigIntegerField(_("borrowed GPU-seconds"), default=0)
-    wait_seconds = models.BigIntegerField(_("seconds waited"), default=0)
+    wait_seconds = models.BigIntegerField(_("wait time (seconds)"), default=0)
     starts = models.IntegerField(_("starts"), default=0)
     cost_micro = models.BigIntegerField(_("cost (millionths)"), default=0)
 
     class Meta:
-        verbose_name = _("use on a day")
-        verbose_name_plural = _("use by days")
+        verbose_name = _("daily usage")
+        verbose_name_plural = _("daily usage")
         ordering = ("-day",)
         constraints = (
             models.UniqueConstraint(

@@ -44,11 +44,11 @@ class Request(models.Model):
     state = models.CharField(_("state"), max_length=16, choices=State, default=State.WAITING)
     idle = models.CharField(_("idle resources"), max_length=8, blank=True)
     bids = models.JSONField(_("bids"), default=list, blank=True)
-    held = models.BooleanField(_("held back"), default=False)
-    others = models.BooleanField(_("waits for others"), default=False)
-    not_before = models.DateTimeField(_("not before"), null=True, blank=True)
-    since = models.DateTimeField(_("waits since"), default=timezone.now)
-    created_at = models.DateTimeField(_("asked"), auto_now_add=True)
+    held = models.BooleanField(_("held"), default=False)
+    others = models.BooleanField(_("waiting for dependencies"), default=False)
+    not_before = models.DateTimeField(_("earliest start"), null=True, blank=True)
+    since = models.DateTimeField(_("waiting since"), default=timezone.now)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("request")
@@ -91,7 +91,7 @@ class Reservation(models.Model):
     gpus = models.IntegerField(_("GPUs"), default=0)
     created_at = models.DateTimeField(_("since"), auto_now_add=True)
     started_at = models.DateTimeField(_("running since"), null=True, blank=True)
-    asked_back_at = models.DateTimeField(_("asked back"), null=True, blank=True)
+    asked_back_at = models.DateTimeField(_("return requested"), null=True, blank=True)
     released_at = models.DateTimeField(_("released"), null=True, blank=True)
 
     class Meta:

@@ -14,7 +14,7 @@ class SignIn(models.Model):
     """
 
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins", verbose_name=_("user")
     )
     session_key = models.CharField(max_length=40, unique=True, editable=False)
     how = models.CharField(_("by"), max_length=64)
@@ -41,11 +41,11 @@ class Grant(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="grants")
     provider = models.CharField(max_length=64)
     refresh_token = models.TextField(editable=False)
-    checked_at = models.DateTimeField(_("asked last"))
+    checked_at = models.DateTimeField(_("last checked"))
 
     class Meta:
-        verbose_name = _("grant of a provider")
-        verbose_name_plural = _("grants of providers")
+        verbose_name = _("provider grant")
+        verbose_name_plural = _("provider grants")
         constraints = (models.UniqueConstraint(fields=("user", "provider"), name="one_grant"),)
 
     def __str__(self) -> str:

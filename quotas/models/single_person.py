@@ -83,20 +83,22 @@ def sentence() -> str:
     """Return why only one person may be active, and what to do."""
     if Exposure.FILES in read_note(settings.CONSOLE_HOME):
         return _(
-            "Only one person can be active: jobs on this machine are not isolated. Start the console as root "
-            "or allow user namespaces, or set CONSOLE_TRUST_EVERYBODY=1."
+            "Only one user can be active: jobs on this machine are not isolated. Start the console "
+            "as root or allow user namespaces, or set CONSOLE_TRUST_EVERYBODY=1."
         )
     if Exposure.ACCOUNT in read_note(settings.CONSOLE_HOME):
         return _(
-            "Only one person can be active: on a Slurm cluster all jobs run as one user. Set identity "
-            "to sudo or jwt in the cluster's settings, or set CONSOLE_TRUST_EVERYBODY=1."
+            "Only one user can be active: on a Slurm cluster all jobs run as one user. Set "
+            "identity to sudo or jwt in the cluster's settings, or set CONSOLE_TRUST_EVERYBODY=1."
         )
     if Exposure.GROUPS in read_note(settings.CONSOLE_HOME):
         return _(
-            "Only one person can be active: jobs keep the rights of the groups of the console's user. Start "
-            "the console as a user in no other groups, or as root, or set CONSOLE_TRUST_EVERYBODY=1."
+            "Only one user can be active: jobs keep the rights of the groups of the console's "
+            "user. Start the console as a user in no other groups, or as root, or set "
+            "CONSOLE_TRUST_EVERYBODY=1."
         )
     return _(
-        "Only one person can be active without TLS: a job on this machine could take over other people's "
-        "sign-ins. Set CONSOLE_TLS=auto, or a certificate, or CONSOLE_TRUST_EVERYBODY=1."
+        "Only one user can be active without TLS: a job on this machine could take over other "
+        "people's sign-ins. Set CONSOLE_TLS=auto, or a certificate, or "
+        "CONSOLE_TRUST_EVERYBODY=1."
     )

@@ -17,7 +17,7 @@ class AccessToken(Audited):
     """
 
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="access_tokens", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="access_tokens", verbose_name=_("user")
     )
     name = models.CharField(_("name"), max_length=100, blank=True)
     prefix = models.CharField(_("prefix"), max_length=16, unique=True)

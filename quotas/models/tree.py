@@ -45,16 +45,16 @@ def _check_types(quota: Quota) -> None:
         isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in types.values()
     )
     if not fine:
-        raise ValidationError({"gpus_by_type": _('Write a number for each type, as in {"A100": 8}.')})
+        raise ValidationError({"gpus_by_type": _('Must be a count for each GPU type, e.g. {"A100": 8}.')})
 
 
 def _check_parent(quota: Quota, family: Mapping[int, Quota]) -> None:
     if quota.parent_id is None:
         return
     if quota.parent_id == quota.pk or any(row.pk == quota.pk for row in _above(quota, family)):
-        raise ValidationError({"parent": _("A quota can't be part of itself.")})
+        raise ValidationError({"parent": _("A quota can't be its own parent.")})
     if quota.parent_id not in family:
-        raise ValidationError({"parent": _("A quota is part of one on the same cluster.")})
+        raise ValidationError({"parent": _("The parent quota must be on the same cluster.")})
 
 
 def _above(quota: Quota, family: Mapping[int, Quota]) -> Iterable[Quota]:
@@ -93,7 +93,10 @@ def _sum_guaranteed(quota: Quota, field: str, kind: str, below: Mapping[int | No
 def _problem(quota: Quota, holder: Quota, kind: str, promised: int, limit: int) -> str:
     values = {"name": holder.name, "promised": promised, "limit": limit, "type": kind}
     if holder is quota:
-        text = _("The quotas below have %(promised)s together; this one can't hold less, %(limit)s.")
+        text = _("Child quotas have %(promised)s in total; a limit of %(limit)s is too low.")
     else:
-        text = _("%(name)s holds %(limit)s, and the quotas in it would promise %(promised)s together.")
+        text = _(
+            "Limit of %(name)s exceeded: %(limit)s available, but its child quotas would have "
+            "%(promised)s in total."
+        )
     return (f"{kind}: " if kind else "") + text % values

@@ -50,7 +50,10 @@ def check(name: str) -> None:
     """As a validator of forms and files."""
     if not is_one(name):
         raise ValidationError(
-            _("%(name)s can't be the UNIX name of a person: a-z, 0-9 and _.- can, and none of the system's."),
+            _(
+                "%(name)s can't be used as a UNIX name. Use only a-z, 0-9 and _.-; system user names "
+                "are not allowed."
+            ),
             params={"name": name},
         )
 

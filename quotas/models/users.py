@@ -22,12 +22,12 @@ class User(Audited, AbstractUser):
     """
 
     class Theme(models.TextChoices):
-        AUTO = "auto", _("As the system")
+        AUTO = "auto", _("System")
         LIGHT = "light", _("Light")
         DARK = "dark", _("Dark")
 
     class Kind(models.TextChoices):
-        PERSON = "person", _("Person")
+        PERSON = "person", _("User")
         SERVICE = "service", _("Service account")
 
     language = models.CharField(_("language"), max_length=16, blank=True)
@@ -37,32 +37,30 @@ class User(Audited, AbstractUser):
     break_glass = models.BooleanField(
         _("break-glass account"),
         default=False,
-        help_text=_("Signs in with a password of the console even where everybody else has to come by SSO."),
+        help_text=_("Can sign in with a console password even if SSO is required."),
     )
     directory_dn = models.CharField(
-        _("entry in the directory"),
+        _("LDAP distinguished name"),
         max_length=500,
         blank=True,
-        help_text=_(
-            "The distinguished name of the person in LDAP. Without it nobody comes to this account by LDAP."
-        ),
+        help_text=_("The user's distinguished name in LDAP. Empty: no LDAP sign-in to this account."),
     )
     directory_id = models.CharField(max_length=64, blank=True, editable=False)
-    admin_by_groups = models.BooleanField(_("superuser by a group"), default=False, editable=False)
+    admin_by_groups = models.BooleanField(_("superuser via group"), default=False, editable=False)
     unix_name = models.CharField(
         _("UNIX name"),
         max_length=unixnames.LONGEST,
         blank=True,
         validators=[unixnames.check],
-        help_text=_("As which user their jobs run on clusters that are set to tell people apart."),
+        help_text=_("UNIX user that runs this user's jobs on clusters with per-user identities."),
     )
-    unix_name_from = models.CharField(_("UNIX name by"), max_length=64, blank=True, editable=False)
+    unix_name_from = models.CharField(_("UNIX name source"), max_length=64, blank=True, editable=False)
     disabled_by = models.CharField(_("disabled by"), max_length=64, blank=True, editable=False)
 
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
-        verbose_name = _("person")
+        verbose_name = _("user")
         verbose_name_plural = _("people")
 
     def clean(self) -> None:

@@ -46,10 +46,10 @@ class Membership(Audited):
         Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace")
     )
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships", verbose_name=_("person")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships", verbose_name=_("user")
     )
     role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
-    by_groups = models.BooleanField(_("by a group"), default=False, editable=False)
+    by_groups = models.BooleanField(_("via group"), default=False, editable=False)
     created_at = models.DateTimeField(_("since"), auto_now_add=True)
 
     class Meta:

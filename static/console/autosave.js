@@ -105,7 +105,7 @@ class Autosave {
     } else {
       this.textarea.dispatchEvent(new CustomEvent("editor:set", { bubbles: true, detail: { text: unsaved.text } }));
     }
-    toast(gettext("What you had typed and could not be saved is back."));
+    toast(gettext("Unsaved input restored."));
   }
 
   get #person() {
@@ -131,9 +131,9 @@ function isField(element) {
 
 /** @param {XMLHttpRequest | undefined} xhr */
 function whyNot(xhr) {
-  if (landedOnSignIn(xhr)) return gettext("Not saved: you have been signed out. What you type is kept in this tab; sign in to save it.");
-  if (xhr?.status === 403) return gettext("Not saved: you have signed in anew. What you type is kept in this tab; load the page again to save it.");
-  return gettext("Not saved: the console can't be reached. What you type is kept in this tab, and saved as soon as it can be.");
+  if (landedOnSignIn(xhr)) return gettext("Not saved: you are signed out. Your input stays in this tab; sign in to save it.");
+  if (xhr?.status === 403) return gettext("Not saved: you signed in again. Your input stays in this tab; reload the page to save it.");
+  return gettext("Not saved: can't reach the console. Your input stays in this tab and is saved once the connection is back.");
 }
 
 /** @param {Unsaved} unsaved */

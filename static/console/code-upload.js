@@ -39,7 +39,7 @@ async function ask(url, options) {
       if (answer.ok) return said;
       throw Object.assign(new Trouble(said.detail || answer.statusText), { said });
     }
-    if (pause > 500 * 2 ** TRIES) throw new Trouble(gettext("The console can't be reached. Choose the same files again to go on from here."));
+    if (pause > 500 * 2 ** TRIES) throw new Trouble(gettext("Can't reach the console. Select the same files again to resume."));
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
@@ -179,11 +179,11 @@ class CodeUpload extends HTMLElement {
       );
       this.#put(uri);
       const size = chosen.reduce((sum, { file }) => sum + file.size, 0);
-      const told = fill(ngettext("%(count)s file is uploaded (%(size)s MiB).", "%(count)s files are uploaded (%(size)s MiB).", chosen.length), { count: chosen.length, size: (size / MIB).toFixed(1) });
+      const told = fill(ngettext("%(count)s file uploaded (%(size)s MiB).", "%(count)s files uploaded (%(size)s MiB).", chosen.length), { count: chosen.length, size: (size / MIB).toFixed(1) });
       this.#say(told);
       announce(told);
     } catch (error) {
-      const told = under.signal.aborted ? gettext("The upload was cancelled. What was sent is kept for a day.") : error instanceof Error ? error.message : String(error);
+      const told = under.signal.aborted ? gettext("Upload cancelled. Data already sent is kept for 1 day.") : error instanceof Error ? error.message : String(error);
       this.#say(gettext("Nothing was uploaded."));
       this.#wrong([told]);
       announce(told);
@@ -274,7 +274,7 @@ class CodeUpload extends HTMLElement {
     const names = (this.dataset.into ?? "").split(" ");
     const fields = names.map((name) => this.closest("form")?.elements.namedItem(name));
     const field = fields.find((each) => each instanceof HTMLInputElement && !each.disabled && !each.readOnly);
-    if (!(field instanceof HTMLInputElement)) throw new Trouble(fill(gettext("This job file has no place for code. Name %(uri)s where it belongs."), { uri }));
+    if (!(field instanceof HTMLInputElement)) throw new Trouble(fill(gettext("This job file has no code field. Insert %(uri)s where it belongs."), { uri }));
     field.value = uri;
     field.dispatchEvent(new Event("change", { bubbles: true }));
   }

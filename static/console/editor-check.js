@@ -87,7 +87,7 @@ export class EditorCheck {
       const checked = await postForm(editor.textarea.dataset.checkUrl ?? "", { ...this.included(), text }, signal);
       if (!signal.aborted) this.#show(text.trim() ? checked : { ...checked, problems: [] });
     } catch {
-      if (!signal.aborted) this.#sayState(gettext("The check did not answer; submitting checks again."));
+      if (!signal.aborted) this.#sayState(gettext("Validation did not respond; the file is validated again when you submit."));
     }
   }
 

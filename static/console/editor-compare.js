@@ -104,7 +104,7 @@ class Compare {
   async #show() {
     this.#forget();
     this.#ready(false);
-    this.#say(gettext("Being written …"));
+    this.#say(gettext("Converting …"));
     this.#request = new AbortController();
     const { signal } = this.#request;
     try {
@@ -115,7 +115,7 @@ class Compare {
       this.#draw(other);
       this.#ready(true);
     } catch {
-      if (!signal.aborted) this.#say(gettext("The console did not answer; choose again to try again."));
+      if (!signal.aborted) this.#say(gettext("No response from the console. Select again to retry."));
     }
   }
 
@@ -131,7 +131,7 @@ class Compare {
     if (kind === "fixed") return { ...alike, text: (await postForm(dataset.fixUrl ?? "", { ...fields, fix: "all" }, signal)).text };
     const told = await postForm(dataset.convertUrl ?? "", { ...fields, to }, signal);
     if (typeof told.text === "string") return { ...told, label, alike: told.dialect === to, losses: told.notes };
-    this.#say(gettext("The file must be right before it can be written in another dialect:"));
+    this.#say(gettext("Fix these problems before converting to another format:"));
     this.#list(told.problems);
     return null;
   }
@@ -144,7 +144,7 @@ class Compare {
     this.#view = new MergeView({
       parent: this.#root,
       root: this.#root,
-      a: { doc: editor.text, extensions: side(editor.syntax, gettext("As it is written")) },
+      a: { doc: editor.text, extensions: side(editor.syntax, gettext("Original")) },
       b: { doc: other.text, extensions: side(other.syntax, other.label) },
       highlightChanges: other.alike,
       gutter: other.alike,
@@ -156,7 +156,7 @@ class Compare {
     });
     this.#root.querySelector(".cm-mergeView")?.classList.toggle("cm-unlike", !other.alike);
     const sides = this.#root.querySelectorAll(".cm-mergeViewEditor");
-    sides[0]?.prepend(heading(gettext("As it is written")));
+    sides[0]?.prepend(heading(gettext("Original")));
     sides[1]?.prepend(heading(other.label));
     this.#mark(this.#view?.a, other.losses.filter((loss) => loss.side === "source"));
     this.#mark(this.#view?.b, other.losses.filter((loss) => loss.side === "target"));
@@ -175,7 +175,7 @@ class Compare {
   #list(findings) {
     const list = document.createElement("ul");
     list.className = "problems";
-    list.setAttribute("aria-label", gettext("What is lost or changed"));
+    list.setAttribute("aria-label", gettext("Lost or changed settings"));
     list.append(...findings.slice(0, MOST_LISTED).map((finding) => this.#row(finding)));
     if (findings.length > MOST_LISTED) list.append(more(findings.length - MOST_LISTED));
     this.#part("[data-compare-losses]").replaceChildren(...(findings.length ? [list] : []));
@@ -203,7 +203,7 @@ class Compare {
   #jump({ line, column, side: where }) {
     const button = document.createElement("button");
     button.type = "button";
-    const text = where === "source" ? gettext("line %(line)s of this text") : gettext("line %(line)s of the other");
+    const text = where === "source" ? gettext("line %(line)s of the original") : gettext("line %(line)s of the converted file");
     button.textContent = fill(text, { line: line ?? 1 });
     button.addEventListener("click", () => {
       const view = where === "source" ? this.#view?.a : this.#view?.b;
@@ -245,7 +245,7 @@ class Compare {
     editor.text = text;
     if (kind === "to") editor.takeDialect(to, null);
     editor.view.focus();
-    announce(gettext("The text was replaced; Ctrl-Z brings the old one back."));
+    announce(gettext("Text replaced. Press Ctrl-Z to undo."));
   }
 }
 
@@ -293,17 +293,17 @@ function heading(text) {
 /** @param {Other} other @param {string} text what it is compared with */
 function summary({ losses, text: other, alike }, text) {
   if (losses.length) {
-    return fill(ngettext("%(count)s thing is lost, changed or left to fill in.", "%(count)s things are lost, changed or left to fill in.", losses.length), {
+    return fill(ngettext("%(count)s setting is lost, changed or still to be filled in.", "%(count)s settings are lost, changed or still to be filled in.", losses.length), {
       count: countText(losses.length),
     });
   }
   if (!alike) return gettext("No information lost.");
-  return other === text ? gettext("Both are the same.") : gettext("What differs is marked.");
+  return other === text ? gettext("No differences.") : gettext("Differences are highlighted.");
 }
 
 /** @param {string} capability */
 function lacking(capability) {
-  return capability && fill(gettext("Missing there: %(capability)s."), { capability });
+  return capability && fill(gettext("Not supported: %(capability)s."), { capability });
 }
 
 /** Bring the dialog that belongs to an editor to life. @param {Editor} editor */

@@ -23,11 +23,11 @@ async function load(editor, file) {
     editor.chooseDialect("");
     editor.text = text;
   } catch {
-    toast(fill(gettext("%(name)s is not a text in UTF-8."), { name: file.name }), { level: "error" });
+    toast(fill(gettext("%(name)s is not UTF-8 text."), { name: file.name }), { level: "error" });
     return;
   }
   editor.view.focus();
-  announce(fill(gettext("%(name)s is in the editor"), { name: file.name }));
+  announce(fill(gettext("%(name)s loaded into the editor"), { name: file.name }));
 }
 
 /** @param {DragEvent} event */

@@ -25,8 +25,8 @@ import { fill, gettext } from "./i18n.js";
 
 /** @type {Record<string, string>} */
 const TYPES = {
-  string: gettext("text"),
-  integer: gettext("whole number"),
+  string: gettext("string"),
+  integer: gettext("integer"),
   number: gettext("number"),
   boolean: gettext("true or false"),
   array: gettext("list"),
@@ -85,7 +85,7 @@ function valueOptions(editor, place, root) {
   return valuesOf(schemas).map((value) => ({
     label: String(value),
     type: "enum",
-    ...(schemas[0]?.default === value ? { detail: gettext("the default") } : {}),
+    ...(schemas[0]?.default === value ? { detail: gettext("default") } : {}),
     apply: editor.syntax === "json" && !place.quoted ? JSON.stringify(value) : String(value),
   }));
 }
@@ -162,7 +162,7 @@ const asked = StateField.define({
 async function explain(editor) {
   const found = await tooltip(editor, editor.view.state.selection.main.head);
   editor.view.dispatch({ effects: showHelp.of(found) });
-  announce(found?.create().dom.textContent ?? gettext("There is no help for this place."));
+  announce(found?.create().dom.textContent ?? gettext("No help available here."));
 }
 
 /** @param {string} name @param {Schema[]} schemas */

@@ -111,5 +111,5 @@ export const phrases = {
   "folded code": gettext("folded lines"),
   unfold: gettext("unfold"),
   Completions: gettext("Suggestions"),
-  "$ unchanged lines": gettext("$ lines alike"),
+  "$ unchanged lines": gettext("$ unchanged lines"),
 };

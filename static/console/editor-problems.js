@@ -81,7 +81,7 @@ function mendButton(editor, finding) {
 
 /** What the fix of a finding does, in the words of its button. @param {Finding} finding */
 export function fixLabel({ code, fix }) {
-  if (fix?.pointer !== "") return gettext("Mend");
+  if (fix?.pointer !== "") return gettext("Fix");
   return code === "is_a_command" ? gettext("Use as start command") : gettext("Replace with the job file");
 }
 
@@ -123,7 +123,7 @@ export function startActions(editor) {
 function mendAll(editor, count) {
   const bar = document.createElement("div");
   bar.className = "problems-bar";
-  const text = fill(ngettext("Mend all (%(count)s)", "Mend all (%(count)s)", count), { count: countText(count) });
+  const text = fill(ngettext("Fix all (%(count)s)", "Fix all (%(count)s)", count), { count: countText(count) });
   bar.append(button(text, "wand", () => mend(editor, "all")));
   return bar;
 }
@@ -170,6 +170,6 @@ export async function mend(editor, fix, what = "fix") {
     editor.text = text;
     editor.view.focus();
   } catch {
-    toast(gettext("It could not be mended by itself."), { level: "error" });
+    toast(gettext("Could not be fixed automatically."), { level: "error" });
   }
 }

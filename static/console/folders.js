@@ -116,7 +116,7 @@ class JobFiles extends HTMLElement {
   /** One after the other. @param {File[]} files */
   async #send(files) {
     if (this.#busy) {
-      toast(gettext("Wait until the uploads before have ended."), { level: "error" });
+      toast(gettext("Wait for the current uploads to finish."), { level: "error" });
       return;
     }
     this.#busy = true;
@@ -135,17 +135,17 @@ class JobFiles extends HTMLElement {
     const most = Number(this.dataset.most);
     if (file.size > most) {
       const values = { name: file.name, most: Math.floor(most / MIB) };
-      toast(fill(gettext("%(name)s is too large: a file may have %(most)s MiB at the most."), values), { level: "error" });
+      toast(fill(gettext("%(name)s is too large: the limit is %(most)s MiB per file."), values), { level: "error" });
       return false;
     }
     let { status, said } = await this.#put(file, false);
     if (status === 409 && said.code === "exists") {
-      const question = fill(gettext("%(name)s is there already. Replace it?"), { name: file.name });
+      const question = fill(gettext("%(name)s already exists. Replace it?"), { name: file.name });
       if (!(await ask(question, gettext("Replace")))) return false;
       ({ status, said } = await this.#put(file, true));
     }
     if (status === 201) return true;
-    const why = said.detail || gettext("The console can't be reached, or the upload broke off.");
+    const why = said.detail || gettext("Can't reach the console, or the upload was interrupted.");
     toast(fill(gettext("%(name)s was not uploaded: %(why)s"), { name: file.name, why }), { level: "error" });
     return false;
   }

@@ -123,7 +123,7 @@ class JobForm {
       if (this.file.value !== text) this.#isDue = true;
       else this.#take(answer, act, sent);
     } catch {
-      announce(gettext("What you filled in could not be written into the job file. It is still in the form."));
+      announce(gettext("Your input could not be written to the job file. It is still in the form."));
       this.#within(AGAIN_MS);
     }
     this.#isUnderWay = false;
@@ -191,7 +191,7 @@ class JobForm {
   #count() {
     const count = this.root.querySelectorAll(".field-error").length;
     for (const element of this.#counts()) {
-      const text = fill(ngettext("%(count)s field to mend", "%(count)s fields to mend", count), { count: countText(count) });
+      const text = fill(ngettext("%(count)s field to fix", "%(count)s fields to fix", count), { count: countText(count) });
       if (count && element.textContent !== text) announce(text);
       element.textContent = text;
       element.toggleAttribute("hidden", !count);

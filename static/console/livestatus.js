@@ -21,8 +21,8 @@ export class LiveStatus {
     this.#heardAt = Date.now();
     clearTimeout(this.#timer);
     this.#timer = 0;
-    if (this.#state() === "late") announce(gettext("Connected again"));
-    this.#show("live", gettext("Live"), gettext("Changes appear by themselves"));
+    if (this.#state() === "late") announce(gettext("Reconnected"));
+    this.#show("live", gettext("Live"), gettext("Updates automatically"));
   }
 
   /** A fragment was fetched, by polling perhaps: the page is as of now. */
@@ -48,9 +48,9 @@ export class LiveStatus {
 
   #sayLate() {
     this.#timer = 0;
-    if (this.#state() !== "late") announce(gettext("The connection was lost; trying again"));
+    if (this.#state() !== "late") announce(gettext("Connection lost; reconnecting"));
     const text = fill(gettext("as of %(time)s"), { time: clockText(this.#heardAt) });
-    this.#show("late", text, gettext("The connection was lost; trying again"));
+    this.#show("late", text, gettext("Connection lost; reconnecting"));
   }
 
   /** @param {string} state @param {string} text @param {string} title */

@@ -77,7 +77,7 @@ export class LogFind {
     query.set("q", this.#query);
     query.set("offset", String(offset));
     query.set("limit", String(PAGE));
-    const wait = this.#line(gettext("Looking…"));
+    const wait = this.#line(gettext("Searching…"));
     try {
       const response = await fetch(`${source.url}?${query}`, { signal, headers: { Accept: "application/json" } });
       if (!response.ok) throw new Error(`the search answered ${response.status}`);
@@ -86,7 +86,7 @@ export class LogFind {
       this.#showPage(matches, next);
     } catch {
       wait.remove();
-      if (!signal.aborted) this.#line(gettext("The search did not answer."));
+      if (!signal.aborted) this.#line(gettext("The search did not respond."));
     }
   }
 
@@ -94,7 +94,7 @@ export class LogFind {
   #showPage(matches, next) {
     for (const match of matches) this.list.append(this.#row(match));
     const count = this.list.querySelectorAll(".log-hit").length;
-    if (!count && next === null) this.#line(gettext("Nothing found."));
+    if (!count && next === null) this.#line(gettext("No matches found."));
     announce(fill(ngettext("%(count)s line found", "%(count)s lines found", count), { count: countText(count) }));
     if (next !== null) this.#offerMore(next);
   }
@@ -104,7 +104,7 @@ export class LogFind {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "btn btn-sm";
-    button.textContent = gettext("Look further");
+    button.textContent = gettext("Continue search");
     button.addEventListener("click", () => {
       button.remove();
       if (this.#search) void this.#askServer(next, this.#search.signal);

@@ -152,12 +152,12 @@ class LogView extends HTMLElement {
   /** The job runs again, and this log is of the time before: go over, unless the reader is reading. */
   #showOtherRun() {
     if (!this.reader?.following) {
-      this.#jump(gettext("It was started again: show the new run"));
+      this.#jump(gettext("Job restarted: show the new run"));
       this.find("end").dataset.otherRun = "";
       return;
     }
     this.#open();
-    announce(gettext("The job was started again; this is the new log"));
+    announce(gettext("Job restarted; this is the new log"));
   }
 
   // What the reader does ------------------------------------------------------------------------------------
@@ -267,9 +267,9 @@ function topText(reader) {
 
 /** @param {LogReader} reader */
 function bottomText(reader) {
-  if (reader.state === "gone") return gettext("There was no output, or it is no longer kept.");
+  if (reader.state === "gone") return gettext("No output, or the log is no longer stored.");
   if (!reader.isAtEnd) return "";
-  if (reader.isOver) return reader.size ? gettext("End of the log.") : gettext("It ended without output.");
+  if (reader.isOver) return reader.size ? gettext("End of the log.") : gettext("Ended without output.");
   return reader.size ? "" : gettext("No output yet.");
 }
 

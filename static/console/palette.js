@@ -122,7 +122,7 @@ class Palette {
       this.#show([...found, ...here]);
       announce(fill(ngettext("%(count)s result", "%(count)s results", found.length + here.length), { count: countText(found.length + here.length) }));
     } catch (error) {
-      if (!signal.aborted) this.#show(here, gettext("The search did not answer."));
+      if (!signal.aborted) this.#show(here, gettext("The search did not respond."));
     }
   }
 
@@ -164,7 +164,7 @@ class Palette {
    * @param {Entry[]} entries
    * @param {string} [instead] said when there are none
    */
-  #show(entries, instead = gettext("Nothing fits.")) {
+  #show(entries, instead = gettext("No results")) {
     this.#shown = entries.slice(0, MOST);
     this.list.replaceChildren(...this.#shown.map((entry, at) => this.#row(entry, at)));
     if (!this.#shown.length) {

@@ -50,10 +50,10 @@ export function landedOnSignIn(xhr) {
 
 function sayHowItFailed(/** @type {XMLHttpRequest | undefined} */ xhr) {
   const status = xhr?.status ?? 0;
-  if (status === 403) toast(gettext("You may not do this."), { level: "error" });
-  else if (status === 404) toast(gettext("It is not there any more."), { level: "error" });
-  else if (status === 429) toast(gettext("Too many requests at once. Wait a moment and try again."), { level: "error" });
-  else toast(gettext("The console made a mistake. Nothing was changed; try again."), { level: "error" });
+  if (status === 403) toast(gettext("Permission denied."), { level: "error" });
+  else if (status === 404) toast(gettext("Not found; it may have been deleted."), { level: "error" });
+  else if (status === 429) toast(gettext("Too many requests. Wait a moment and try again."), { level: "error" });
+  else toast(gettext("Console error. Nothing was changed; try again."), { level: "error" });
 }
 
 function watchHtmx() {
@@ -74,13 +74,13 @@ function watchHtmx() {
     if (!landedOnSignIn(detail.xhr)) return;
     detail.shouldSwap = false;
     const link = { url: `${body.dataset.loginUrl}?next=${encodeURIComponent(location.pathname + location.search)}`, label: gettext("Sign in") };
-    toast(gettext("You have been signed out."), { level: "error", link });
+    toast(gettext("Signed out."), { level: "error", link });
   });
   body.addEventListener("htmx:responseError", (event) => {
     if (!isLive(event)) sayHowItFailed(/** @type {CustomEvent} */ (event).detail.xhr);
   });
   body.addEventListener("htmx:sendError", (event) => {
-    if (!isLive(event)) toast(gettext("The console can't be reached. What you typed is still here."), { level: "error" });
+    if (!isLive(event)) toast(gettext("Can't reach the console. Your input is still here."), { level: "error" });
   });
 }
 

@@ -110,7 +110,7 @@ class JobTerminal extends HTMLElement {
         if (new URLSearchParams(location.search).has("role")) return location.replace(address);
         history.replaceState(history.state, "", address);
       } catch {
-        return this.#end(gettext("The console does not answer. Load the page again."));
+        return this.#end(gettext("No response from the console. Reload the page."));
       }
     }
     this.#connect();
@@ -146,7 +146,7 @@ class JobTerminal extends HTMLElement {
     this.#typing = told.typing;
     this.#tries = 0;
     this.#terminal.options.disableStdin = !told.typing;
-    this.#say(told.typing ? "" : gettext("You are looking on: only whoever opened this terminal types."));
+    this.#say(told.typing ? "" : gettext("Read-only: only the user who opened this terminal can type."));
     if (told.typing) this.#terminal.focus();
     document.body.dispatchEvent(new CustomEvent("terminal:opened"));
   }
@@ -154,12 +154,12 @@ class JobTerminal extends HTMLElement {
   #lost() {
     if (this.#over) return;
     if (this.#place < 0 && this.#tries >= AGAIN_MS.length) {
-      this.#end(gettext("The terminal can't be reached. Load the page again."));
+      this.#end(gettext("Can't reach the terminal. Reload the page."));
       return;
     }
     const pause = AGAIN_MS[Math.min(this.#tries, AGAIN_MS.length - 1)];
     this.#tries += 1;
-    if (this.#place >= 0) this.#say(gettext("The connection was lost; the shell is kept. Connecting again …"));
+    if (this.#place >= 0) this.#say(gettext("Connection lost; the shell is still running. Reconnecting …"));
     window.setTimeout(() => !this.#over && this.#connect(), pause);
   }
 

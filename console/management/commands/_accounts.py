@@ -32,12 +32,12 @@ class AccountsCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()
         if cluster is None:
-            raise CommandError(_("There is no cluster of this name."))
+            raise CommandError(_("Cluster not found."))
         try:
             found = self.run(cluster, dry=options["diff"])
         except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
             raise CommandError(str(error)) from error
-        same = _("Everything is as the accounts are.")
+        same = _("No changes: everything matches the accounts.")
         tell(self.stdout, found.applied, dry=options["diff"], same=same)
         for each in found.left:
             self.stdout.write(f"? {each}")

@@ -65,7 +65,7 @@ def tell(out: OutputWrapper, applied: Applied, *, dry: bool, same: str = "") -> 
         out.write(f"! {effect}")
     count = len(applied.changes)
     if not count:
-        out.write(same or _("Everything is as the file says."))
+        out.write(same or _("No changes: everything matches the file."))
     elif dry:
         text = ngettext("%(count)s change would be made.", "%(count)s changes would be made.", count)
         out.write(text % {"count": count})

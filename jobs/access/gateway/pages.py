@@ -40,7 +40,7 @@ class PageText:
     reopen: bool = False
 
 
-AGAIN: Final = gettext_noop("This page tries again automatically.")
+AGAIN: Final = gettext_noop("This page retries automatically.")
 """Follows the sentence of a page that loads itself again."""
 
 STARTING: Final = PageText(
@@ -48,45 +48,45 @@ STARTING: Final = PageText(
 )
 SILENT: Final = PageText(
     502,
-    gettext_noop("No answer"),
+    gettext_noop("No response"),
     gettext_noop(
-        "The job is running, but nothing answers on this port, or not in a way that a browser understands."
+        "The job is running, but this port doesn't respond, or the response can't be shown in a browser."
     ),
     again=True,
 )
 NOT_LISTENING: Final = PageText(
     503,
-    gettext_noop("The service isn't listening now"),
-    gettext_noop("Nothing of this job listens on the port at the moment."),
+    gettext_noop("Service not listening"),
+    gettext_noop("No process of the job is listening on this port."),
     again=True,
 )
 UNCHECKED: Final = PageText(
     503,
     gettext_noop("Can't connect now"),
-    gettext_noop("The console can't check that the job itself listens on the port."),
+    gettext_noop("Can't verify that the job itself is listening on this port."),
     again=True,
 )
 ENDED: Final = PageText(
     410,
-    gettext_noop("It has ended"),
-    gettext_noop("The job, or this replica of it, is not running any more. Its logs are still on its page."),
+    gettext_noop("Job ended"),
+    gettext_noop("The job or this replica is no longer running. Logs are still available on the job page."),
 )
 FORBIDDEN: Final = PageText(
     403,
-    gettext_noop("Not for you to open"),
-    gettext_noop("Only the job's owner and the admins of its workspace may open what it serves."),
+    gettext_noop("Permission denied"),
+    gettext_noop("Only the job owner and workspace admins can open this."),
 )
 NOWHERE: Final = PageText(
     404,
-    gettext_noop("There is nothing at this address"),
-    gettext_noop("The job was deleted, or the address has a typing error."),
+    gettext_noop("Page not found"),
+    gettext_noop("The job was deleted, or the address is misspelled."),
 )
 STALE: Final = PageText(
     403,
-    gettext_noop("This way in is closed"),
+    gettext_noop("Link expired"),
     gettext_noop(
-        "A way in is good once, for half a minute, and only in the browser that asked for it. "
-        "If this comes again, let your browser keep cookies for this address."
+        "The link works once, within 30 seconds, and only in the browser that requested it. If "
+        "this page keeps appearing, allow cookies for this address."
     ),
     reopen=True,
 )
@@ -98,8 +98,8 @@ STRANGER: Final = PageText(
 )
 FOREIGN: Final = PageText(
     403,
-    gettext_noop("Asked by another page"),
-    gettext_noop("Only pages of this very address may ask for this."),
+    gettext_noop("Cross-site request blocked"),
+    gettext_noop("Only pages at this address can send this request."),
 )
 FULL: Final = PageText(
     503,
@@ -108,13 +108,13 @@ FULL: Final = PageText(
 )
 AWAY: Final = PageText(
     503,
-    gettext_noop("The console's database does not answer"),
-    gettext_noop("What is open stays open."),
+    gettext_noop("Console database unavailable"),
+    gettext_noop("Open connections are not affected."),
     again=True,
 )
-MALFORMED: Final = gettext_noop("The gateway does not take this request")
+MALFORMED: Final = gettext_noop("The gateway rejected this request")
 TOO_LARGE: Final = PageText(
-    413, gettext_noop("Too large"), gettext_noop("Send it in smaller parts, or by way of a dataset.")
+    413, gettext_noop("Request too large"), gettext_noop("Send it in smaller parts, or use a dataset.")
 )
 
 

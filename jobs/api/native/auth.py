@@ -41,7 +41,7 @@ def bearer(request: HttpRequest | Request) -> str:
 def _verify(token: str) -> AccessToken:
     row = tokens.verify(token)
     if row is None:
-        raise AuthenticationFailed(_("This token does not work: it is wrong, revoked or has expired."))
+        raise AuthenticationFailed(_("Invalid token: incorrect, revoked or expired."))
     return row
 
 

@@ -60,7 +60,9 @@ class Check(NativeView):
             except Refused:
                 return document
             except feasibility.CannotActError as error:
-                raise ValidationError({"actions": [_("This can't be done to the file.")]}) from error
+                raise ValidationError(
+                    {"actions": [_("This action can't be applied to the file.")]}
+                ) from error
         return document
 
 

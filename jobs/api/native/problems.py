@@ -97,12 +97,12 @@ def describe(error: Exception) -> Description:
 
 def internal_error_sentence() -> str:
     """Return the sentence for an internal error."""
-    return _("Something went wrong here; it has been noted.")
+    return _("Internal error. It has been logged.")
 
 
 def outage_sentence() -> str:
     """Return the sentence for a database that is away."""
-    return _("The database is busy or away. Try again in a moment.")
+    return _("Database busy or unavailable. Try again in a moment.")
 
 
 def _of_framework(error: exceptions.APIException) -> Description:
@@ -137,25 +137,26 @@ _OURS: Final = (
     (
         (Http404, log_responses.NoSuchLog),
         404,
-        gettext_noop("There is no such thing, or it is not yours to see."),
+        gettext_noop("Not found, or no permission."),
     ),
-    ((PermissionDenied, submission.Forbidden), 403, gettext_noop("You may not do this here.")),
-    (submission.Conflict, 409, gettext_noop("This Idempotency-Key was used for another request.")),
+    ((PermissionDenied, submission.Forbidden), 403, gettext_noop("Permission denied.")),
+    (submission.Conflict, 409, gettext_noop("This Idempotency-Key was already used for another request.")),
     (submission.StillRunning, 409, gettext_noop("Only a job that has ended can be deleted.")),
     (
         submission.NotEnded,
         409,
         gettext_noop(
-            "The job has not ended. Say second_copy=true (job-console again --second-copy) to start it twice."
+            "The job has not ended. To start a second copy, use second_copy=true (job-console "
+            "again --second-copy)."
         ),
     ),
     (
         submission.NotWaiting,
         409,
-        gettext_noop("Only what waits can be held, and only what is held released."),
+        gettext_noop("Only waiting jobs can be held, and only held jobs can be released."),
     ),
     (log_responses.BadNumber, 400, gettext_noop("%(name)s must be a whole number.")),
-    (LimitReached, 429, gettext_noop("You have too many streams open.")),
+    (LimitReached, 429, gettext_noop("Too many open streams.")),
 )
 """Exceptions, statuses and sentences."""
 

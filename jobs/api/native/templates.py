@@ -89,10 +89,10 @@ class TemplateFileView(NativeView):
         data = AnswersShape.parse(request.data)
         chosen = find_template(self.person, template, str(data["version"] or ""))
         if chosen.row is not None and chosen.row.template.retired_at is not None:
-            raise PermissionDenied(_("This template is retired: nothing is started from it any more."))
+            raise PermissionDenied(_("This template is retired and can't be used for new jobs."))
         known = {each.name for each in chosen.template.parameters}
         if unknown := sorted(set(data["answers"]) - known):
-            text = _("The template asks for nothing called %(name)s. It asks for: %(names)s.")
+            text = _("The template has no parameter %(name)s. Available: %(names)s.")
             names = ", ".join(each.name for each in chosen.template.parameters)
             raise ValidationError({unknown[0][:80]: [text % {"name": unknown[0][:80], "names": names}]})
         form = fill_form(self.person, chosen.template, data["answers"])

@@ -10,101 +10,109 @@ from jobs.backends.settings import mark as _
 LABEL: Final = _("This machine")
 
 SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
-    "cpu_milli": (_("CPU (milli-cores)"), _("What jobs may share out. Empty: what the machine has.")),
-    "memory_mib": (_("Memory (MiB)"), _("What jobs may share out. Empty: what the machine has.")),
+    "cpu_milli": (_("CPU (milli-cores)"), _("Total available to jobs. Empty: everything the machine has.")),
+    "memory_mib": (_("Memory (MiB)"), _("Total available to jobs. Empty: everything the machine has.")),
     "gpus": (
         _("GPUs by type"),
         _(
-            "A type and its number on each line; these are counted, not given to jobs as devices. "
-            "Empty: what NVML finds."
+            "One type and count per line. GPUs listed here are only counted, not assigned to jobs "
+            "as devices. Empty: GPUs found by NVML."
         ),
     ),
-    "engine": (_("Container engine"), _("auto takes podman, or else docker.")),
+    "engine": (_("Container engine"), _("auto uses Podman if installed, otherwise Docker.")),
     "engine_options": (
-        _("Options of the engine"),
-        _("Put before the engine's subcommand, one on each line."),
+        _("Engine options"),
+        _("Placed before the engine's subcommand, one per line."),
     ),
     "allow_plain": (
-        _("Run without an image"),
-        _("Run a job that names an image without it, where there is no engine, and mark the job so."),
+        _("Allow running without an image"),
+        _("If there is no container engine, jobs that name an image run without it and are marked."),
     ),
     "isolation": (
         _("Isolation"),
         _(
-            "persons: a user id for each person. namespaces: the console's user in a view of its "
-            "own. none. Empty: the best that works."
+            "persons: a separate user ID for each user. namespaces: the console's user in separate "
+            "namespaces. none: no isolation. Empty: the strongest available."
         ),
     ),
-    "limits": (_("Limits"), _("watchdog leaves control groups alone.")),
-    "pids": (_("Processes of a replica"), _("At most an eighth of the machine's kernel.pid_max.")),
-    "log_mib": (_("Log size (MiB)"), _("How large a replica's log may be while it runs; 0 is no limit.")),
-    "log_mib_s": (_("Log rate (MiB/s)"), _("On average over a minute; 0 is no limit.")),
-    "work_mib": (_("Own folders of a replica (MiB)"), _("How much /job and /tmp may hold; 0 is no limit.")),
+    "limits": (
+        _("Limit enforcement"),
+        _("auto uses control groups (cgroups) if available; watchdog never uses them."),
+    ),
+    "pids": (_("Processes per replica"), _("At most an eighth of the machine's kernel.pid_max.")),
+    "log_mib": (_("Log size (MiB)"), _("Maximum log size of a running replica; 0 = no limit.")),
+    "log_mib_s": (_("Log rate (MiB/s)"), _("Average over one minute; 0 = no limit.")),
+    "work_mib": (_("Replica folder size (MiB)"), _("Maximum size of /job and /tmp; 0 = no limit.")),
     "ports": (
         _("Port range"),
-        _("The first and the last port from which jobs' ports are taken: [20000, 29999]."),
+        _("First and last port available to jobs: [20000, 29999]."),
     ),
     "most_ports": (
-        _("Further ports of a replica"),
-        _("On how many ports of the range it may listen beside those it was given; 0 is no limit."),
+        _("Extra ports per replica"),
+        _(
+            "How many ports of the range a replica can listen on in addition to its assigned "
+            "ports; 0 = no limit."
+        ),
     ),
     "show": (
         _("Visible folders"),
-        _("Folders that jobs may use although they lie in a hidden or read-only place, one on each line."),
+        _("Folders that jobs can use even in hidden or read-only locations, one per line."),
     ),
     "folders": (
-        _("Folders for mounts"),
+        _("Mountable folders"),
         _(
-            'Folders of this machine that jobs may mount, as JSON: {"/data": {"workspaces": ["*"], '
-            '"write": false}}.'
+            'Folders on this machine that jobs can mount, as JSON: {"/data": {"workspaces": '
+            '["*"], "write": false}}.'
         ),
     ),
     "datasets": (
         _("Datasets"),
-        _('Ids, or addresses of other systems, and the folders they are here, as JSON: {"d-1": "/data/x"}.'),
-    ),
-    "file_system": (_("Default file system"), _("The folder that stands for OpenPAI's $PAI_DEFAULT_FS_URI.")),
-    "code_from": (
-        _("Sources of code"),
         _(
-            "Addresses, or what they begin with, from which code may be fetched, one on each line; "
-            "https://* is any host."
+            "Dataset IDs or addresses in other systems, mapped to folders on this machine, as "
+            'JSON: {"d-1": "/data/x"}.'
+        ),
+    ),
+    "file_system": (_("Default file system"), _("Folder used as OpenPAI's $PAI_DEFAULT_FS_URI.")),
+    "code_from": (
+        _("Allowed code sources"),
+        _(
+            "Addresses or address prefixes from which code can be fetched, one per line; https://* "
+            "allows any host."
         ),
     ),
     "code_sources": (
         _("Registered code"),
-        _('Ids and the code that they are, as JSON: {"c-1": {"uri": "https://…", "branch": "main"}}.'),
+        _('Code IDs mapped to repositories, as JSON: {"c-1": {"uri": "https://…", "branch": "main"}}.'),
     ),
-    "code_mib": (_("Code size (MiB)"), _("How large fetched code may be.")),
+    "code_mib": (_("Code size (MiB)"), _("Maximum size of fetched code.")),
     "data_from": (
-        _("Sources of data"),
-        _("Addresses, or what they begin with, from which data may be fetched, one on each line: s3://*."),
+        _("Allowed data sources"),
+        _("Addresses or address prefixes from which data can be fetched, one per line: s3://*."),
     ),
     "data_inside": (
-        _("Data hosts in this network"),
-        _("Hosts with their ports in this network that may be connected to for data, one on each line."),
+        _("Internal data hosts"),
+        _("Hosts on the internal network, with ports, from which data can be fetched, one per line."),
     ),
-    "data_mib": (_("Data size (MiB)"), _("How much may be fetched to one place.")),
+    "data_mib": (_("Data size (MiB)"), _("Maximum size of the data fetched to one location.")),
     "cache_mib": (
-        _("Cache of a person (MiB)"),
-        _("How much of what was fetched and installed is kept for each person; 0 keeps nothing."),
+        _("Cache per user (MiB)"),
+        _("Maximum size of fetched data and installed packages cached for each user; 0 = no cache."),
     ),
-    "prepare_s": (_("Time limit of preparation (s)"), _("How long each step before the command may take.")),
-    "path": (_("PATH of plain jobs"), _("For jobs without a container.")),
+    "prepare_s": (_("Preparation time limit (s)"), _("Maximum duration of each step before the command.")),
+    "path": (_("Default PATH"), _("For jobs without a container.")),
     "python": (
-        _("Python for supervisors"),
-        _("The Python that starts and watches jobs; by default the console's own."),
+        _("Python interpreter"),
+        _("Python that starts and monitors jobs. Default: the console's own."),
     ),
-    "uid_base": (_("First user id"), _("With isolation persons: person number n has this user id plus n.")),
-    "node": (_("Name of the machine"), _("What the machine is called on pages and in job files.")),
-    "host_ip": (_("Address of the machine"), _("Where jobs' ports are reached.")),
+    "uid_base": (_("Base user ID"), _("With isolation persons: user number n runs as this ID plus n.")),
+    "node": (_("Machine name"), _("Shown on pages and used in job files.")),
+    "host_ip": (_("Machine address"), _("Address at which jobs' ports are reached.")),
 }
 """The label and the help text of each setting that an admin may set, in the form's order."""
 
 PROBLEMS: Final[Mapping[str, str]] = {
     "no_folder": _(
-        '%(path)s: an absolute path with workspaces (a list of short names, "*" for all) and write '
-        "is expected."
+        '%(path)s: enter an absolute path with workspaces (a list of short names, or "*" for all) and write.'
     ),
 }
 """Sentences of the problems that only these settings have, by code."""

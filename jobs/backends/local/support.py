@@ -36,18 +36,18 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
     "framework": honour(
         f"{_ENVIRONMENT}::test_dlcs_and_aihcs_words",
-        _("Each framework finds its peers by the variables it knows; a Slurm job has one node."),
+        _("Each framework finds its peers through its own environment variables; a Slurm job has one node."),
     ),
     "roles[].name": honour(f"{_ALLOCATIONS}::test_a_role_of_any_name_runs"),
     "roles[].replicas": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
     "roles[].command": honour(f"{CONTRACT}::test_a_job_runs_and_tells_its_end"),
     "roles[].image": honour(
         f"{_IMAGES}::test_a_command_runs_in_its_image_with_the_jobs_environment",
-        _("Where podman or Docker is installed; elsewhere the cluster's settings decide."),
+        _("Used where Podman or Docker is installed; otherwise the cluster settings decide."),
     ),
     "roles[].resources.cpu_milli": honour(
         f"{_LIMITS}::test_a_replica_gets_the_cpu_time_it_asked_for_and_no_more",
-        _("Where the machine lets the console limit CPU time; elsewhere it only counts."),
+        _("Enforced where the machine lets the console limit CPU time; otherwise only counted."),
     ),
     "roles[].resources.memory_mib": honour(
         f"{_LIMITS}::test_a_replica_whose_children_take_more_than_it_was_given_ends_whole"
@@ -56,7 +56,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
     "roles[].resources.gpus": honour(f"{_ALLOCATIONS}::test_gpus_are_given_to_one_at_a_time_and_come_back"),
     "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_a_part_of_the_name_is_enough"),
-    "roles[].resources.rdma": keep(_("All replicas are on one machine and need no such network.")),
+    "roles[].resources.rdma": keep(_("All replicas run on one machine, so no such network is needed.")),
     "roles[].ports": honour(f"{_ALLOCATIONS}::test_ports_are_free_different_and_remembered"),
     "roles[].completion.min_failed": honour(
         f"{_ENDINGS}::test_failures_that_may_not_fail_the_job_are_told_with_its_success"
@@ -65,7 +65,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].env": honour(f"{_ENVIRONMENT}::test_the_job_file_wins_except_over_gpus"),
     "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
     "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
-    "roles[].nodes.labels": keep(_("The nodes here have no labels.")),
+    "roles[].nodes.labels": keep(_("Nodes on this cluster have no labels.")),
     "env": honour(f"{_ENVIRONMENT}::test_from_inside"),
     "secret_env": honour(f"{_ENVIRONMENT}::test_secrets_are_in_no_argument_list_and_gone_after_the_end"),
     "registry_auth": honour(
@@ -80,7 +80,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "mounts[].id": honour(f"{_MOUNTS}::test_a_dataset_is_a_folder_that_the_settings_name"),
     "mounts[].uri": honour(
         f"{_MOUNTS}::test_a_place_of_another_system_may_be_a_folder_here",
-        _("Which places there are, the cluster's settings say."),
+        _("The cluster settings define the available locations."),
     ),
     "mounts[].path": honour(
         f"{_MOUNTS}::test_a_folder_is_where_the_job_file_says_and_can_be_written_to_where_that_is_allowed"

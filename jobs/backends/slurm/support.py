@@ -31,28 +31,31 @@ _LIMIT: Final = "test_the_longest_running_time_ends_the_job_with_a_warning_befor
 SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(
         f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them",
-        _("The job knows it; in the cluster's queue it stands under a key."),
+        _("Available inside the job; the cluster's queue shows a key instead."),
     ),
     "framework": honour(
         f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus",
-        _("Each framework finds its peers by the variables it knows."),
+        _("Each framework finds its peers through its own environment variables."),
     ),
     "roles[].name": honour(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
     "roles[].replicas": honour(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
     "roles[].command": honour(f"{CONTRACT}::test_a_job_runs_and_tells_its_end"),
     "roles[].image": approximate(
-        _("By Pyxis, Apptainer or Slurm itself, as the cluster's settings say; without them it is refused."),
+        _(
+            "Run by Pyxis, Apptainer or Slurm itself, depending on the cluster settings; rejected "
+            "if none is configured."
+        ),
         f"{_SLURM}::test_an_image_is_refused_unless_an_admin_lets_it_run_without",
     ),
     "roles[].resources.cpu_milli": approximate(
-        _("It is rounded up to whole CPUs."), f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"
+        _("Rounded up to whole CPUs."), f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"
     ),
     "roles[].resources.memory_mib": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
     "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
-    "roles[].resources.rdma": keep(_("Which network connects the nodes, the cluster decides.")),
+    "roles[].resources.rdma": keep(_("The cluster decides which network connects the nodes.")),
     "roles[].ports": honour(f"{_SLURM}::test_a_port_that_was_asked_for_is_told_and_seen"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
@@ -60,30 +63,26 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].nodes.only": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.never": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.labels": approximate(
-        _("A label with the value true is a feature of the nodes; others are not asked for."),
+        _("Labels with the value true are requested as node features; other labels are ignored."),
         f"{_SLURM}::test_nodes_have_the_features_that_were_asked_for",
     ),
     "env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
     "secret_env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
-    "registry_auth": keep(_("Its nodes log in to registries by themselves.")),
+    "registry_auth": keep(_("Nodes log in to registries with their own credentials.")),
     "mounts[].purpose": honour(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
-    "mounts[].id": leave_to_console(
-        "jobs/assets/test_resolution.py", _("Ids that are registered in this console.")
-    ),
+    "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "mounts[].uri": honour(
-        f"{_STAGING}::test_places_are_where_the_job_wants_them", _("Folders that the nodes have.")
+        f"{_STAGING}::test_places_are_where_the_job_wants_them", _("Folders that exist on the nodes.")
     ),
     "mounts[].path": honour(
         f"{_STAGING}::test_places_are_where_the_job_wants_them",
-        _("Where the nodes let people have user namespaces, or below the working folder."),
+        _("Any path where the nodes allow user namespaces; otherwise only below the working folder."),
     ),
     "mounts[].read_only": honour(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
     "mounts[].options": approximate(
         OPTIONS_OF_MEMORY, f"{_STAGING}::test_places_are_where_the_job_wants_them"
     ),
-    "code.id": leave_to_console(
-        "jobs/assets/test_resolution.py", _("Ids that are registered in this console.")
-    ),
+    "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_code_of_a_repository_is_there_at_its_commit"),
     "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_a_list_that_comes_with_the_code"),
     "software": honour(f"{_STAGING}::test_an_environment_is_active_when_the_command_starts"),
@@ -91,10 +90,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "end_signal": honour(f"{_SLURM}::{_LIMIT}"),
     "grace_s": honour(f"{CONTRACT}::test_what_ignores_the_signal_is_killed_when_its_time_is_up"),
     "keep_failed_s": approximate(
-        _("The folders of all replicas stay until the job's files are removed."),
+        _("Folders of all replicas are kept until the job's files are deleted."),
         f"{_SLURM}::test_a_failed_replicas_folder_stays",
     ),
-    "cpu_affinity": keep(_("Whether tasks are bound to cores, the cluster's own settings decide.")),
+    "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
     "reserve_after": keep(NOT_KEPT_HERE),
     "fault_tolerance": keep(NOBODY_WATCHES),
     "sanity_check": keep(NOT_HERE),

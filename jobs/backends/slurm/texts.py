@@ -13,43 +13,40 @@ from jobs.messages import amounts
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
-_CLUSTER_FULL: Final = _("Waits until enough of the cluster is free.")
+_CLUSTER_FULL: Final = _("Waiting for free resources on the cluster.")
 _LESS_AT_ONCE: Final = _(
-    "Slurm's limit %(slurm)s is reached: it starts when running jobs under that limit end."
+    "Waiting: Slurm limit %(slurm)s reached. Starts when running jobs under this limit end."
 )
 _TOO_MUCH: Final = _(
-    "It asks for more than Slurm's limit %(slurm)s lets one job have: it starts with less, or when an admin "
-    "of Slurm raises the limit."
+    "Exceeds Slurm's per-job limit %(slurm)s. Request less, or ask a Slurm admin to raise the limit."
 )
-_ADMIN: Final = _("Slurm can't start it as things are (%(slurm)s): an admin of Slurm has to look.")
+_ADMIN: Final = _("Slurm can't start the job (%(slurm)s). Contact a Slurm admin.")
 _NODES: Final = _(
-    "The nodes that it could run on are down, drained or reserved: it starts when they are back, or on "
-    "others if it allows them."
+    "Waiting: eligible nodes are down, drained or reserved. Starts when they are back, or "
+    "on other nodes if the job allows them."
 )
 
 SENTENCES: Final[Mapping[str, str]] = {
-    "None": _("Waits until Slurm's scheduler has looked at it."),
+    "None": _("Waiting for Slurm's scheduler."),
     "Resources": _CLUSTER_FULL,
-    "Priority": _("Waits behind jobs with a higher priority."),
-    "Dependency": _("Waits for other jobs to end."),
-    "DependencyNeverSatisfied": _("Waits for a job that did not end as it should have: it never starts."),
-    "BeginTime": _("Waits because it is not to start before a time that has not come."),
-    "JobHeldUser": _("Held at Slurm by its user: it starts once it is released there (scontrol release)."),
-    "JobHeldAdmin": _("Held at Slurm by an admin of Slurm, who can release it."),
-    "JobHoldMaxRequeue": _(
-        "Held at Slurm because it was started again too often: an admin of Slurm can release it."
-    ),
+    "Priority": _("Waiting behind jobs with a higher priority."),
+    "Dependency": _("Waiting for other jobs to end."),
+    "DependencyNeverSatisfied": _("Never starts: a job it depends on did not end as required."),
+    "BeginTime": _("Waiting for the earliest start time."),
+    "JobHeldUser": _("Held in Slurm by the user. Starts once released (scontrol release)."),
+    "JobHeldAdmin": _("Held by a Slurm admin, who can release the job."),
+    "JobHoldMaxRequeue": _("Held by Slurm after too many restarts. A Slurm admin can release the job."),
     "BadConstraints": _(
-        "No node of the cluster is as it asks for (size, type of GPU, features): submit it with other wishes."
+        "No node matches the request (size, GPU type, features). Change the request and submit again."
     ),
     "ReqNodeNotAvail": _NODES,
     "NodeDown": _NODES,
-    "PartitionDown": _("Its partition starts no jobs at the moment: an admin of Slurm can open it."),
-    "PartitionInactive": _("Its partition starts no jobs at the moment: an admin of Slurm can open it."),
-    "PartitionNodeLimit": _("It asks for more nodes than its partition lets one job have."),
-    "PartitionTimeLimit": _("It asks for a longer running time than its partition allows."),
+    "PartitionDown": _("Waiting: the partition is not starting jobs. A Slurm admin can open it."),
+    "PartitionInactive": _("Waiting: the partition is not starting jobs. A Slurm admin can open it."),
+    "PartitionNodeLimit": _("Requests more nodes than the partition allows per job."),
+    "PartitionTimeLimit": _("Time limit exceeds the partition's maximum."),
     "PartitionConfig": _(
-        "Its partition does not allow what it asks for: fewer nodes, or a shorter running time."
+        "The partition does not allow this request. Use fewer nodes or a shorter time limit."
     ),
     "AssociationJobLimit": _LESS_AT_ONCE,
     "AssociationResourceLimit": _LESS_AT_ONCE,
@@ -57,46 +54,41 @@ SENTENCES: Final[Mapping[str, str]] = {
     "QOSJobLimit": _LESS_AT_ONCE,
     "QOSResourceLimit": _LESS_AT_ONCE,
     "QOSTimeLimit": _LESS_AT_ONCE,
-    "QOSUsageThreshold": _("The usage of its quality of service is above what Slurm allows for now."),
-    "QOSNotAllowed": _("Its quality of service may not be used in its partition or by its account."),
-    "InvalidAccount": _("Its account is none that Slurm knows: an admin has to mend the cluster's settings."),
-    "InvalidQOS": _(
-        "Its quality of service is none that Slurm knows: an admin has to mend the cluster's settings."
-    ),
-    "AccountNotAllowed": _("Its account may not use its partition."),
-    "Licenses": _("Waits for a licence that others use."),
-    "Reservation": _("Waits for its reservation to begin."),
-    "ReservationDeleted": _("Its reservation was deleted: it never starts."),
-    "Cleaning": _("Waits until what was left of its earlier start is cleaned up."),
-    "Prolog": _("Waits for the preparation of its nodes."),
-    "JobArrayTaskLimit": _("Waits because as many of its array run as it allows at once."),
-    "BurstBufferResources": _("Waits for room in the burst buffer."),
-    "BurstBufferStageIn": _("Waits until its data is in the burst buffer."),
+    "QOSUsageThreshold": _("Waiting: QOS usage exceeds what Slurm allows at the moment."),
+    "QOSNotAllowed": _("QOS not allowed in this partition or for this account."),
+    "InvalidAccount": _("Account unknown to Slurm. An admin must fix the cluster settings."),
+    "InvalidQOS": _("QOS unknown to Slurm. An admin must fix the cluster settings."),
+    "AccountNotAllowed": _("Account not allowed in this partition."),
+    "Licenses": _("Waiting for a license in use by other jobs."),
+    "Reservation": _("Waiting for the reservation to begin."),
+    "ReservationDeleted": _("Never starts: the reservation was deleted."),
+    "Cleaning": _("Waiting for the cleanup of the previous run."),
+    "Prolog": _("Waiting for the nodes to be prepared."),
+    "JobArrayTaskLimit": _("Waiting: the job array's limit of concurrent tasks is reached."),
+    "BurstBufferResources": _("Waiting for space in the burst buffer."),
+    "BurstBufferStageIn": _("Waiting for data to be staged in to the burst buffer."),
     "BurstBufferOperation": _ADMIN,
     "FrontEndDown": _ADMIN,
     "SystemFailure": _ADMIN,
     "NonZeroExitCode": _ADMIN,
     "JobLaunchFailure": _ADMIN,
-    "DeadLine": _("It can no longer end before its deadline: it never starts."),
-    "MaxRequeue": _(
-        "Held at Slurm because it was started again too often: an admin of Slurm can release it."
-    ),
-    "MaxMemPerLimit": _("It asks for more memory for each CPU or node than its partition allows."),
+    "DeadLine": _("Never starts: can't finish before the deadline."),
+    "MaxRequeue": _("Held by Slurm after too many restarts. A Slurm admin can release the job."),
+    "MaxMemPerLimit": _("Requests more memory per CPU or node than the partition allows."),
     "FedJobLock": _CLUSTER_FULL,
     "OutOfMemory": _ADMIN,
-    "PowerNotAvail": _("Waits for electric power that others use."),
-    "PowerReserved": _("Waits for electric power that is reserved for others."),
+    "PowerNotAvail": _("Waiting for electric power in use by other jobs."),
+    "PowerReserved": _("Waiting for electric power reserved for other jobs."),
     "ReservationMaxQueuesExceeded": _ADMIN,
     "TimeLimit": _ADMIN,
     "InactiveLimit": _ADMIN,
-    "WaitingForScheduling": _("Waits until Slurm's scheduler has looked at it."),
+    "WaitingForScheduling": _("Waiting for Slurm's scheduler."),
     "job requeued in held state": _(
-        "Held at Slurm after it was put back into the queue: it starts again once it is released there "
-        "(scontrol release)."
+        "Requeued and held in Slurm. Starts again once released (scontrol release)."
     ),
     "launch failed requeued held": _(
-        "Held at Slurm because its node could not start it: an admin of Slurm has to look, and can "
-        "release it."
+        "Held in Slurm because the node could not start the job. A Slurm admin must check and "
+        "can release the job."
     ),
     "Nodes required for job are DOWN": _NODES,
 }
@@ -118,43 +110,39 @@ OF_ONE_JOB: Final = (
 """Parts of the names of limits of a single job, for which waiting does not help."""
 
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "CONFIGURING": (_("Its nodes are being made ready."),),
-    "SUSPENDED": (_("Suspended at Slurm: it goes on when Slurm, or its admin, lets it."),),
-    "STOPPED": (_("Stopped by a signal at Slurm: it goes on once it is told to."),),
-    "CANCELLED": (_("Cancelled at Slurm, not from here."),),
-    "REVOKED": (_("Withdrawn at Slurm: another cluster of its federation runs it."),),
-    "TIMEOUT": (_("Ended by Slurm because the longest time it was allowed to run was over."),),
-    "DEADLINE": (_("Ended by Slurm because it could no longer end before its deadline."),),
-    "PREEMPTED": (_("Ended by Slurm to make room for jobs that go first."),),
+    "CONFIGURING": (_("Preparing nodes."),),
+    "SUSPENDED": (_("Suspended in Slurm. Continues when resumed by Slurm or a Slurm admin."),),
+    "STOPPED": (_("Stopped by a signal in Slurm. Continues when resumed."),),
+    "CANCELLED": (_("Cancelled in Slurm, not from this console."),),
+    "REVOKED": (_("Revoked in Slurm: another cluster of the federation runs the job."),),
+    "TIMEOUT": (_("Ended by Slurm: time limit reached."),),
+    "DEADLINE": (_("Ended by Slurm: can't finish before the deadline."),),
+    "PREEMPTED": (_("Preempted by Slurm for jobs with a higher priority."),),
     "NODE_FAIL": (
-        _("Ended because Slurm lost its node %(node)s."),
-        _("Ended because Slurm lost its node."),
+        _("Ended: node %(node)s failed."),
+        _("Ended: the node failed."),
     ),
     "BOOT_FAIL": (
-        _("It never started because its node %(node)s did not come up."),
-        _("It never started because its node did not come up."),
+        _("Not started: node %(node)s failed to boot."),
+        _("Not started: the node failed to boot."),
     ),
     "REWOUND": (
-        _("Slurm's controller crashed just after it had started the job, forgot that, and ended it."),
+        _("Slurm's controller crashed right after starting the job, lost its record, and ended the job."),
     ),
     "UNBROUGHT": (
         _(
-            "Its script ended with exit code %(exit_code)s, and its node did not reach the console then: "
-            "what it wrote last is missing."
+            "The script ended with exit code %(exit_code)s, but the node could not reach the "
+            "console: the last output is missing."
         ),
     ),
-    "COURIER_FOLDER": (_("It never began: its node could not make the folder of the job in nodes_folder."),),
-    "COURIER_AWAY": (
-        _("It never began: its node did not reach the console, at the address that the cluster names."),
-    ),
-    "COURIER_REFUSED": (_("It never began: the console did not take its word for the job's own."),),
+    "COURIER_FOLDER": (_("Not started: the node could not create the job's folder in nodes_folder."),),
+    "COURIER_AWAY": (_("Not started: the node could not reach the console at the configured address."),),
+    "COURIER_REFUSED": (_("Not started: the console did not accept the node's credentials for the job."),),
     "COURIER_PYTHON": (
-        _("It never began: its node has no Python, with which files are carried to the console."),
+        _("Not started: the node has no Python, which is required to transfer files to the console."),
     ),
-    "JobLaunchFailure": (_("Slurm could not start it on its node: an admin of Slurm has to look."),),
-    "NonZeroExitCode": (
-        _("Its script ended before it had begun; what it said is in the job's folder (slurm.output)."),
-    ),
+    "JobLaunchFailure": (_("Slurm could not start the job on its node. Contact a Slurm admin."),),
+    "NonZeroExitCode": (_("The script ended before the job started. See slurm.output in the job's folder."),),
 }
 """The sentences of each state, or failed start; the console's own words among them (`states`)."""
 
@@ -173,7 +161,7 @@ def pending_message(params: Mapping[str, object]) -> str:
     if not isinstance(start, int):
         return why
     moment = amounts.moment(datetime.fromtimestamp(start, UTC).isoformat())
-    return say((_("%(why)s Slurm expects to start it at %(moment)s."),), {"why": why, "moment": moment})
+    return say((_("%(why)s Slurm's estimated start: %(moment)s."),), {"why": why, "moment": moment})
 
 
 def _reason(word: str) -> str:

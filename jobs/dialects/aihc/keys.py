@@ -52,7 +52,7 @@ QUEUE: Final = Text(
     blank=True,
     expected=PAGE,
     aliases=("queueId", "queueID"),
-    help="The queue: its name, or its id in a managed pool.",
+    help="Queue name; in a managed pool, queue ID.",
 )
 JOB_TYPE: Final = Choice(
     key="jobType",
@@ -66,10 +66,10 @@ JOB_TYPE: Final = Choice(
         "pytorch": Framework.PYTORCH,
     },
     default="PyTorchJob",
-    help="The framework: PyTorchJob (default), TFJob or MPIJob.",
+    help="Framework: PyTorchJob (default), TFJob or MPIJob.",
 )
 COMMAND: Final = Text(
-    key="command", source=PAGE, path="roles[].command", blank=True, help="The command of every replica."
+    key="command", source=PAGE, path="roles[].command", blank=True, help="Command of every replica."
 )
 PRIORITY: Final = Choice(
     key="priority",
@@ -109,7 +109,7 @@ RESOURCE_NAME: Final = Text(
     source=PAGE,
     path="roles[].resources",
     required=True,
-    help="cpu, memory, sharedMemory, or a GPU by its resource name, baidu.com/a800_80g_cgpu.",
+    help=("cpu, memory, sharedMemory, or the resource name of a GPU, e.g. baidu.com/a800_80g_cgpu."),
 )
 CPU: Final = Amount(
     key="quantity",
@@ -159,7 +159,7 @@ QUANTITY: Final = Amount(
     default=0,
     bare="G",
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help="How much: cores, GB or cards, as a number or in quotes.",
+    help="Amount in cores, GB or GPUs, as a number or quoted string.",
 )
 RESOURCES: Final = Records(
     key="resources",
@@ -169,11 +169,11 @@ RESOURCES: Final = Records(
     keys=(RESOURCE_NAME, QUANTITY),
     identity="name",
     most=MOST,
-    help="What each replica is given.",
+    help="Resources of each replica.",
 )
 
 IMAGE: Final = Text(
-    key="image", source=PAGE, path="roles[].image", blank=True, help="Address of the image, with its tag."
+    key="image", source=PAGE, path="roles[].image", blank=True, help="Image address with tag."
 )
 USERNAME: Final = Text(
     key="username", source=PAGE, path="registry_auth.username", blank=True, help="User name at the registry."
@@ -186,7 +186,11 @@ PASSWORD: Final = Text(
     help="Password for the image registry.",
 )
 IMAGE_CONFIG: Final = Group(
-    key="imageConfig", source=PAGE, path="*", keys=(USERNAME, PASSWORD), help="Login for a private image."
+    key="imageConfig",
+    source=PAGE,
+    path="*",
+    keys=(USERNAME, PASSWORD),
+    help="Credentials for a private image.",
 )
 REPLICAS: Final = Integer(
     key="replicas",
@@ -196,16 +200,16 @@ REPLICAS: Final = Integer(
     least=Limit(1, CONSOLE),
     most=Limit(MOST_REPLICAS, CONSOLE),
     expected=PAGE,
-    help="The number of replicas.",
+    help="Number of replicas.",
 )
 ENABLE_RDMA: Final = Flag(
     key="enableRDMA",
     source=PAGE,
     path="roles[].resources.rdma",
-    help="RDMA on self-run pools: adds rdma/hca, NCCL_IB_DISABLE=0 and 10 GB of shared memory.",
+    help=("RDMA on self-managed pools: adds rdma/hca, NCCL_IB_DISABLE=0 and 10 GB of shared memory."),
 )
 COMMAND_INSIDE: Final = Text(
-    key="command", source=V1, path="roles[].command", blank=True, partial=True, help="The command, in v1."
+    key="command", source=V1, path="roles[].command", blank=True, partial=True, help="Command (v1)."
 )
 ROLE: Final = (
     IMAGE,
@@ -215,7 +219,7 @@ ROLE: Final = (
     ENVS,
     ENABLE_RDMA,
     COMMAND_INSIDE,
-    Flag(key="hostNetwork", source=PAGE, help="Use the node's network; the default with RDMA."),
+    Flag(key="hostNetwork", source=PAGE, help="Use the node's network (default with RDMA)."),
 )
 """The keys of one JobSpec."""
 
@@ -223,7 +227,7 @@ ROLES: Final = ("Worker", "Chief", "PS", "Evaluator")
 """The keys of a map of JobSpecs, in the order in which they are given to roles of other names."""
 
 JOB_SPEC: Final = Group(
-    key="jobSpec", source=PAGE, path="roles", required=True, keys=ROLE, help="What each replica is."
+    key="jobSpec", source=PAGE, path="roles", required=True, keys=ROLE, help="Settings of each replica."
 )
 
 TYPE: Final = Choice(
@@ -250,31 +254,29 @@ SOURCE_NAME: Final = Text(
     path="mounts[]",
     blank=True,
     partial=True,
-    help="Id of the pfs instance, or of the dataset; may be left out for bos.",
+    help="ID of the pfs instance or dataset; optional for bos.",
 )
 SOURCE_PATH: Final = Text(
-    key="sourcePath", source=PAGE, path="mounts[].uri", blank=True, help="The path there; / when left out."
+    key="sourcePath", source=PAGE, path="mounts[].uri", blank=True, help="Path in the storage. Default: /."
 )
 MOUNT_PATH: Final = Text(
     key="mountPath",
     source=PAGE,
     path="mounts[].path",
     blank=True,
-    help="Path in the container where it is mounted.",
+    help="Mount path in the container.",
 )
-READ_ONLY: Final = Flag(
-    key="readOnly", source=PAGE, path="mounts[].read_only", help="Mount for reading only."
-)
-MEDIUM: Final = Text(key="medium", source=PAGE, path="mounts[].options", blank=True, help="Kind of storage.")
+READ_ONLY: Final = Flag(key="readOnly", source=PAGE, path="mounts[].read_only", help="Mount read-only.")
+MEDIUM: Final = Text(key="medium", source=PAGE, path="mounts[].options", blank=True, help="Storage type.")
 SIZE_LIMIT: Final = Text(
-    key="sizeLimit", source=PAGE, path="mounts[].options", blank=True, help="Most that may be stored."
+    key="sizeLimit", source=PAGE, path="mounts[].options", blank=True, help="Maximum storage size."
 )
 OPTIONS: Final = Group(
     key="options",
     source=PAGE,
     path="*",
     keys=(READ_ONLY, MEDIUM, SIZE_LIMIT),
-    help="Options of the mount.",
+    help="Mount options.",
 )
 DATA_SOURCES: Final = Records(
     key="datasources",
@@ -285,7 +287,7 @@ DATA_SOURCES: Final = Records(
     keys=(TYPE, SOURCE_NAME, SOURCE_PATH, MOUNT_PATH, OPTIONS),
     identity="mountPath",
     most=MOST,
-    help="Places to mount.",
+    help="Locations to mount.",
 )
 
 FAULT_TOLERANCE: Final = Flag(
@@ -296,33 +298,36 @@ FAULT_TOLERANCE_ARGS: Final = Text(
     source=PAGE,
     path="fault_tolerance.arguments",
     blank=True,
-    help="Its arguments: --enable-replace=true --enable-hang-detection=true …",
+    help="Fault tolerance arguments: --enable-replace=true --enable-hang-detection=true …",
 )
 ENABLE_TENSORBOARD: Final = Flag(
     key="enable",
     source=PAGE,
     path="tensorboard.enabled",
     aliases=("enableTensorboard",),
-    help="Run a TensorBoard.",
+    help="Run TensorBoard.",
 )
 LOG_PATH: Final = Text(
     key="logPath",
     source=PAGE,
     path="tensorboard.log_path",
     blank=True,
-    help="Folder of the logs that TensorBoard shows.",
+    help="Log folder that TensorBoard displays.",
 )
 TENSORBOARD: Final = Group(
     key="tensorboardConfig",
     source=PAGE,
     path="*",
     keys=(ENABLE_TENSORBOARD, LOG_PATH),
-    help="TensorBoard beside the job.",
+    help="TensorBoard settings of the job.",
 )
 ENABLE_BCCL: Final = Flag(
     key="enableBccl",
     source=PAGE,
-    help="Inject BCCL: from 2 replicas on, 8 cards each, with RDMA, on A800 or HPAS. Kept for AIHC.",
+    help=(
+        "Inject BCCL: requires at least 2 replicas with 8 GPUs each, RDMA, and A800 or HPAS "
+        "(ignored here, kept for AIHC)."
+    ),
 )
 
 JOB: Final[tuple[AnyKey, ...]] = (
@@ -341,37 +346,40 @@ JOB: Final[tuple[AnyKey, ...]] = (
     Group(
         key="alertConfig",
         source=PAGE,
-        help="Alerts; kept for AIHC.",
+        help="Alerts (ignored here, kept for AIHC).",
         keys=(
-            _kept_text("alertIds", "Ids of alerts."),
-            _kept_text("instanceId", "The monitoring instance."),
-            _kept_text("alertName", "Name of the alert."),
-            Texts(key="alertItems", source=PAGE, help="What to tell: jobRunning, jobFT, jobFailed …"),
-            _kept_text("for", "How long it has to last."),
-            _kept_text("description", "What to say."),
-            _kept_text("notifyRuleId", "Whom to tell."),
-            _kept_text("severity", "How grave it is."),
+            _kept_text("alertIds", "Alert IDs."),
+            _kept_text("instanceId", "Monitoring instance."),
+            _kept_text("alertName", "Alert name."),
+            Texts(key="alertItems", source=PAGE, help="Events to alert on: jobRunning, jobFT, jobFailed …"),
+            _kept_text("for", "Required duration."),
+            _kept_text("description", "Message."),
+            _kept_text("notifyRuleId", "Recipients."),
+            _kept_text("severity", "Severity."),
         ),
     ),
-    _kept_text("retentionPeriod", "How long the ended job is kept: 1m, 1h, 1d.", SDK),
+    _kept_text("retentionPeriod", "Time to keep the ended job: 1m, 1h, 1d.", SDK),
     Group(
         key="faultToleranceConfig",
         source=V1,
-        help="Detection of hanging, in v1; kept for AIHC.",
+        help="Hang detection, v1 (ignored here, kept for AIHC).",
         keys=(
-            Flag(key="enabledHangDetection", source=V1, help="Look whether the job hangs."),
+            Flag(key="enabledHangDetection", source=V1, help="Check whether the job hangs."),
             Integer(
                 key="hangDetectionTimeoutMinutes",
                 source=V1,
                 most=Limit(2**31, CONSOLE),
-                help="Minutes without a sign of life.",
+                help="Minutes without activity.",
             ),
             Integer(
-                key="faultToleranceLimit", source=V1, most=Limit(2**31, CONSOLE), help="The most restarts."
+                key="faultToleranceLimit",
+                source=V1,
+                most=Limit(2**31, CONSOLE),
+                help="Maximum number of restarts.",
             ),
         ),
     ),
-    _kept_text("resourcePoolId", "The resource pool; part of the address, not of the body."),
+    _kept_text("resourcePoolId", "Resource pool; part of the URL, not of the body."),
 )
 """The keys of the whole body."""
 

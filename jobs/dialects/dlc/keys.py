@@ -41,7 +41,7 @@ JOB_TYPE: Final = Choice(
     path="framework",
     required=True,
     meanings={each.name: each.framework or "" for each in JOB_TYPES},
-    help="The framework, written exactly so: TFJob, PyTorchJob, …",
+    help="Framework, with this exact spelling: TFJob, PyTorchJob, …",
 )
 JOB_SPECS: Final = Records(
     key="JobSpecs",
@@ -52,17 +52,17 @@ JOB_SPECS: Final = Records(
     identity="Type",
     least=1,
     most=1000,
-    help="The roles, one element each.",
+    help="Roles, one element per role.",
 )
 USER_COMMAND: Final = Text(
     key="UserCommand",
     source=PAGE,
     path="roles[].command",
     blank=True,
-    help="The command that every node runs in a shell.",
+    help="Command that every node runs in a shell.",
 )
 DESCRIPTION: Final = Text(
-    key="Description", source=SDK_NEW, path="description", blank=True, help="What the job is for."
+    key="Description", source=SDK_NEW, path="description", blank=True, help="Description of the job."
 )
 WORKSPACE_ID: Final = Text(
     key="WorkspaceId", source=PAGE, path="workspace", blank=True, help="The workspace of the job."
@@ -72,7 +72,7 @@ RESOURCE_ID: Final = Text(
     source=PAGE,
     path="quota",
     blank=True,
-    help="The resource quota; public resources when left out.",
+    help="Resource quota. If omitted, public resources.",
 )
 PRIORITY: Final = Integer(
     key="Priority",
@@ -81,7 +81,7 @@ PRIORITY: Final = Integer(
     scale=True,
     least=limits.PRIORITY_LEAST,
     most=limits.PRIORITY_MOST,
-    help="1 (last, and what DLC takes when nothing is said) to 9 (first).",
+    help="1 (lowest, DLC's default) to 9 (highest).",
 )
 MAX_RUNNING: Final = Integer(
     key="JobMaxRunningTimeMinutes",
@@ -91,21 +91,21 @@ MAX_RUNNING: Final = Integer(
     scale=True,
     least=Limit(0, CONSOLE),
     most=MOST_MINUTES,
-    help="The longest the job may run, in minutes; 0 for no limit. DLC's console sets 30 hours.",
+    help="Time limit in minutes; 0 for no limit. DLC's console sets 30 hours.",
 )
 
 DATA_SOURCE_ID: Final = Text(
-    key="DataSourceId", source=PAGE, path="mounts[].id", blank=True, help="A dataset that DLC knows."
+    key="DataSourceId", source=PAGE, path="mounts[].id", blank=True, help="Dataset registered in DLC."
 )
 DATA_URI: Final = Text(
-    key="Uri", source=PAGE, path="mounts[].uri", blank=True, help="A place to mount directly, oss://…"
+    key="Uri", source=PAGE, path="mounts[].uri", blank=True, help="Location to mount directly, oss://…"
 )
 DATA_PATH: Final = Text(
     key="MountPath",
     source=PAGE,
     path="mounts[].path",
     blank=True,
-    help="Where it is mounted; where the dataset says, when left out.",
+    help="Mount path. If omitted, the path set in the dataset.",
 )
 DATA_OPTIONS: Final = Text(
     key="Options",
@@ -113,14 +113,14 @@ DATA_OPTIONS: Final = Text(
     path="mounts[].options",
     blank=True,
     partial=True,
-    help='Options of the mount, as JSON in a string: {"mountType":"ossfs"}.',
+    help='Mount options, as a JSON string: {"mountType":"ossfs"}.',
 )
 DATA_ACCESS: Final = Choice(
     key="MountAccess",
     source=SDK_NEW,
     path="mounts[].read_only",
     meanings={"RO": "ro", "RW": "rw"},
-    help="RO when the data can only be read.",
+    help="RO for read-only data.",
 )
 DATA_SOURCES: Final = Records(
     key="DataSources",
@@ -133,18 +133,18 @@ DATA_SOURCES: Final = Records(
         DATA_OPTIONS,
         DATA_ACCESS,
         role_keys.stored_text("DataSourceVersion", "Version of the dataset."),
-        role_keys.stored_flag("EnableCache", "Keep what was read near the nodes."),
+        role_keys.stored_flag("EnableCache", "Cache data near the nodes."),
         role_keys.stored_text("AccessPointId", "Access point of the file system."),
-        role_keys.stored_text("RoleArn", "RAM role that mounts."),
-        role_keys.stored_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
+        role_keys.stored_text("RoleArn", "RAM role used for mounting."),
+        role_keys.stored_text("RoleChain", "Chain of RAM roles used for mounting, as a JSON string."),
     ),
     identity="DataSourceId",
     most=1000,
-    help="Datasets and places to mount.",
+    help="Datasets and locations to mount.",
 )
 
 CODE_SOURCE_ID: Final = Text(
-    key="CodeSourceId", source=PAGE, path="code.id", blank=True, help="A code source that DLC knows."
+    key="CodeSourceId", source=PAGE, path="code.id", blank=True, help="Code source registered in DLC."
 )
 CODE_FIELDS: Final = (
     CODE_SOURCE_ID,
@@ -153,18 +153,16 @@ CODE_FIELDS: Final = (
         source=PAGE,
         path="code.branch",
         blank=True,
-        help="Its branch; the source's when left out.",
+        help="Branch. If omitted, the branch of the code source.",
     ),
     Text(
         key="Commit",
         source=PAGE,
         path="code.commit",
         blank=True,
-        help="Its commit; the newest when left out.",
+        help="Commit. If omitted, the newest one.",
     ),
-    Text(
-        key="MountPath", source=PAGE, path="code.path", blank=True, help="Where the code is found in the job."
-    ),
+    Text(key="MountPath", source=PAGE, path="code.path", blank=True, help="Code path in the job."),
 )
 CODE_SOURCE: Final = Group(
     key="CodeSource",
@@ -174,7 +172,7 @@ CODE_SOURCE: Final = Group(
         *CODE_FIELDS,
         role_keys.stored_flag("IsSharedMountPath", "All nodes share one copy."),
     ),
-    help="Code to fetch before the command.",
+    help="Code to fetch before running the command.",
 )
 
 USER_VPC: Final = Group(
@@ -182,41 +180,41 @@ USER_VPC: Final = Group(
     source=PAGE,
     path="*",
     keys=(
-        Text(key="VpcId", source=PAGE, path="network.vpc", blank=True, help="The virtual network."),
+        Text(key="VpcId", source=PAGE, path="network.vpc", blank=True, help="Virtual network."),
         Text(
             key="SwitchId",
             source=PAGE,
             path="network.switch",
             blank=True,
-            help="Its switch; any when left out.",
+            help="vSwitch of the network; any if omitted.",
         ),
         Text(
             key="SecurityGroupId",
             source=PAGE,
             path="network.security_group",
             blank=True,
-            help="The security group.",
+            help="Security group.",
         ),
         Texts(
             key="ExtendedCIDRs",
             source=PAGE,
             path="network.cidrs",
             aliases=("ExtendedCidrs",),
-            help="Further address ranges.",
+            help="Additional address ranges.",
         ),
         Text(
             key="DefaultRoute",
             source=PAGE,
             path="network.gateway",
             blank=True,
-            help="The way to the internet: eth0 for the public gateway, eth1 for one of your own.",
+            help="Internet access: eth0 for the public gateway, eth1 for your own gateway.",
         ),
     ),
-    help="The virtual network of the job.",
+    help="Virtual network of the job.",
 )
 
 ENVS: Final = Bag(
-    key="Envs", source=PAGE, path="env", help="Environment variables; DLC's console takes at most 20."
+    key="Envs", source=PAGE, path="env", help="Environment variables, at most 20 in DLC's console."
 )
 CUSTOM_ENV_KEY: Final = Text(
     key="Key", source=SDK_NEW, path="env", required=True, help="Name of the variable."
@@ -229,7 +227,7 @@ CUSTOM_ENVS: Final = Records(
     source=SDK_NEW,
     path="env",
     partial=True,
-    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, role_keys.stored_text("Visible", "Who may see it.")),
+    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, role_keys.stored_text("Visible", "Visibility.")),
     identity="Key",
     most=1000,
     help="Environment variables of the job, in the newer form.",
@@ -238,14 +236,14 @@ LIBRARIES: Final = Texts(
     key="ThirdpartyLibs",
     source=PAGE,
     path="requirements.packages",
-    help="Python packages to install first: numpy==1.16.1.",
+    help="Python packages to install first, e.g. numpy==1.16.1.",
 )
 LIBRARY_DIR: Final = Text(
     key="ThirdpartyLibDir",
     source=PAGE,
     path="requirements.directory",
     blank=True,
-    help="The directory that holds requirements.txt.",
+    help="Directory with requirements.txt.",
 )
 SUCCESS_POLICY: Final = Choice(
     key="SuccessPolicy",
@@ -253,7 +251,10 @@ SUCCESS_POLICY: Final = Choice(
     path="roles[].completion",
     meanings={"AllWorkers": "all", "ChiefWorker": "chief"},
     open=True,
-    help="TFJob: ChiefWorker, the job has succeeded when its chief has; AllWorkers when all have.",
+    help=(
+        "TFJob: with ChiefWorker, the job succeeds when the chief does; with AllWorkers, when "
+        "all replicas do."
+    ),
 )
 ACCESSIBILITY: Final = Choice(
     key="Accessibility",
@@ -261,21 +262,21 @@ ACCESSIBILITY: Final = Choice(
     path="visibility",
     meanings={"PRIVATE": Visibility.PRIVATE, "PUBLIC": Visibility.PUBLIC},
     default="PRIVATE",
-    help="PUBLIC: everybody in the workspace may see the job.",
+    help="PUBLIC: everyone in the workspace can see the job.",
 )
 
 ENABLE_CREDENTIALS: Final = Flag(
     key="EnableCredentialInject",
     source=SDK_17,
     path="instance_role",
-    help="Give the job credentials of a RAM role.",
+    help="Give the job the credentials of a RAM role.",
 )
 ROLE_ARN: Final = Text(
     key="RoleArn",
     source=SDK_17,
     path="instance_role",
     blank=True,
-    help="The role, acs:ram::<account>:role/<name>.",
+    help="Role, as acs:ram::<account>:role/<name>.",
 )
 CREDENTIAL_ROLE_TYPE: Final = Choice(
     key="RoleType",
@@ -283,7 +284,7 @@ CREDENTIAL_ROLE_TYPE: Final = Choice(
     path="instance_role",
     meanings={"service": "default", "user": ""},
     open=True,
-    help="Taken on by the service or by the user.",
+    help="Whether the service or the user assumes the role.",
 )
 CREDENTIAL_ROLES: Final = Records(
     key="Roles",
@@ -292,14 +293,14 @@ CREDENTIAL_ROLES: Final = Records(
     keys=(
         ROLE_ARN,
         CREDENTIAL_ROLE_TYPE,
-        role_keys.stored_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
-        role_keys.stored_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
+        role_keys.stored_text("AssumeRoleFor", "User on whose behalf the role is assumed.", SDK_17),
+        role_keys.stored_text("Policy", "Policy that restricts the permissions of the role.", SDK_17),
         Group(
             key="AssumeUserInfo",
             source=SDK_17,
-            help="Who assumes the role.",
+            help="Account that assumes the role.",
             keys=(
-                role_keys.stored_text("Id", "User id.", SDK_17),
+                role_keys.stored_text("Id", "User ID.", SDK_17),
                 role_keys.stored_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
                 role_keys.stored_text("AccessKeyId", "Access key.", SDK_17),
                 role_keys.stored_text("SecurityToken", "Security token.", SDK_17),
@@ -308,10 +309,10 @@ CREDENTIAL_ROLES: Final = Records(
     ),
     identity="RoleArn",
     most=100,
-    help="The roles of the chain.",
+    help="Roles of the chain.",
 )
 CREDENTIAL_KEY: Final = Text(
-    key="Key", source=SDK_17, path="instance_role", blank=True, help="What the item is called."
+    key="Key", source=SDK_17, path="instance_role", blank=True, help="Name of the item."
 )
 CREDENTIAL_ITEM_TYPE: Final = Choice(
     key="Type",
@@ -319,7 +320,7 @@ CREDENTIAL_ITEM_TYPE: Final = Choice(
     path="instance_role",
     meanings={"Role": "role", "RoleChain": ""},
     open=True,
-    help="One role, or a chain of them.",
+    help="Single role or chain of roles.",
 )
 CREDENTIAL_ITEMS: Final = Records(
     key="CredentialConfigItems",
@@ -332,14 +333,14 @@ CREDENTIAL_ITEMS: Final = Records(
     ),
     identity="Key",
     most=100,
-    help="The roles that the job can have.",
+    help="Roles that the job can assume.",
 )
 CREDENTIAL_ENV_KEY: Final = Text(
     key="AliyunEnvRoleKey",
     source=SDK_17,
     path="instance_role",
     blank=True,
-    help="The item whose role the environment carries.",
+    help="Item with the role written to the environment.",
 )
 CREDENTIAL_CONFIG: Final = Group(
     key="CredentialConfig",
@@ -372,16 +373,14 @@ JOB: Final = (
     RESOURCE_ID,
     PRIORITY,
     SETTINGS,
-    role_keys.stored_text(
-        "Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE
-    ),
+    role_keys.stored_text("Options", "Options for all mounts: fs.oss.download.thread.concurrency=4,…", PAGE),
     SUCCESS_POLICY,
     ACCESSIBILITY,
     CREDENTIAL_CONFIG,
     Group(
         key="ElasticSpec",
         source=PAGE,
-        help="Not supported, says the DLC page; kept.",
+        help="Not supported according to the DLC documentation (kept in the file).",
         keys=(
             *(
                 role_keys.stored_text(key, "Not supported.", PAGE)
@@ -411,10 +410,12 @@ JOB: Final = (
             ),
         ),
     ),
-    role_keys.stored_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
-    role_keys.stored_text("SchedulingStrategy", "How the job is scheduled."),
-    role_keys.stored_text("TemplateId", "The template that the job was made from."),
-    role_keys.stored_count("TemplateVersion", "Its version."),
+    role_keys.stored_text(
+        "DebuggerConfigContent", "Not supported according to the DLC documentation (kept in the file).", PAGE
+    ),
+    role_keys.stored_text("SchedulingStrategy", "Scheduling settings."),
+    role_keys.stored_text("TemplateId", "Template of the job."),
+    role_keys.stored_count("TemplateVersion", "Version of the template."),
     JOB_CONSOLE,
 )
 """The keys of the whole request, in the order in which they are written."""

@@ -64,13 +64,13 @@ SECURITY_CONTEXT_KEYS: Final = (
         "Linux capabilities to add and to drop.",
         (_texts("Add", "Capabilities to add.", SDK_NEW), _texts("Drop", "Capabilities to drop.", SDK_NEW)),
     ),
-    stored_flag("Privileged", "Run with all rights on the node."),
-    stored_count("RunAsUser", "User id."),
-    stored_count("RunAsGroup", "Group id."),
+    stored_flag("Privileged", "Run privileged on the node."),
+    stored_count("RunAsUser", "User ID."),
+    stored_count("RunAsGroup", "Group ID."),
     _group(
         "SeccompProfile",
-        "System calls that are allowed.",
-        (stored_text("Type", "Kind of profile."), stored_text("LocalhostProfile", "Path of a profile.")),
+        "Allowed system calls.",
+        (stored_text("Type", "Profile type."), stored_text("LocalhostProfile", "Path of the profile.")),
     ),
 )
 
@@ -82,9 +82,9 @@ def _containers(key: str, help_text: str) -> Records:
         keys=(
             stored_text("Name", "Name of the container.", PAGE),
             stored_text("Image", "Image of the container.", PAGE),
-            _texts("Command", "Its command, in words.", PAGE),
+            _texts("Command", "Command, as a list of words.", PAGE),
             _texts("Args", "Arguments of the command.", PAGE),
-            stored_text("WorkingDir", "Where the command starts.", PAGE),
+            stored_text("WorkingDir", "Working directory of the command.", PAGE),
             Records(
                 key="Env",
                 source=PAGE,
@@ -98,14 +98,14 @@ def _containers(key: str, help_text: str) -> Records:
             ),
             _group(
                 "Resources",
-                "What the container is given.",
+                "Resources of the container.",
                 (
-                    Bag(key="Limits", source=SDK_17, help="At most."),
-                    Bag(key="Requests", source=SDK_17, help="At least."),
+                    Bag(key="Limits", source=SDK_17, help="Maximum."),
+                    Bag(key="Requests", source=SDK_17, help="Minimum."),
                 ),
                 PAGE,
             ),
-            _group("SecurityContext", "Rights of the container.", SECURITY_CONTEXT_KEYS),
+            _group("SecurityContext", "Security settings of the container.", SECURITY_CONTEXT_KEYS),
         ),
         identity="Name",
         most=MOST,
@@ -114,17 +114,17 @@ def _containers(key: str, help_text: str) -> Records:
 
 
 def _hook(key: str, help_text: str) -> Group:
-    command = _texts("Command", "The command, in words.", SDK_17)
+    command = _texts("Command", "Command to run, as a list of words.", SDK_17)
     return _group(key, help_text, (_group("Exec", "A command to run.", (command,), SDK_17),), SDK_17)
 
 
 EXTRA_POD_SPEC: Final = _group(
     "ExtraPodSpec",
-    "Containers and volumes beside the main container; kept for DLC.",
+    "Sidecar containers and volumes (ignored here, kept for DLC).",
     (
         _containers("InitContainers", "Containers that run before the main one."),
-        _containers("SideCarContainers", "Containers that run beside the main one."),
-        _texts("SharedVolumeMountPaths", "Paths that all containers of a node share.", PAGE),
+        _containers("SideCarContainers", "Sidecar containers."),
+        _texts("SharedVolumeMountPaths", "Paths shared by all containers of a node.", PAGE),
         Bag(key="PodAnnotations", source=PAGE, help="Annotations of the pods."),
         Bag(key="PodLabels", source=PAGE, help="Labels of the pods."),
         _group(
@@ -133,27 +133,29 @@ EXTRA_POD_SPEC: Final = _group(
             (_hook("PostStart", "After the start."), _hook("PreStop", "Before the end.")),
             SDK_17,
         ),
-        _group("MainContainerSecurityContext", "Rights of the main container.", SECURITY_CONTEXT_KEYS),
+        _group(
+            "MainContainerSecurityContext", "Security settings of the main container.", SECURITY_CONTEXT_KEYS
+        ),
     ),
     PAGE,
 )
 
 AUTO_SCALING_SPEC: Final = _group(
     "AutoScalingSpec",
-    "Numbers of replicas between which DLC scales.",
+    "Minimum and maximum number of replicas for DLC's autoscaling.",
     (
-        stored_count("MinReplicas", "At least."),
-        stored_count("MaxReplicas", "At most."),
-        stored_text("ScalingStrategy", "How it scales."),
-        _texts("PodsToDelete", "Pods to go first.", SDK_NEW),
+        stored_count("MinReplicas", "Minimum."),
+        stored_count("MaxReplicas", "Maximum."),
+        stored_text("ScalingStrategy", "Scaling strategy."),
+        _texts("PodsToDelete", "Pods to remove first.", SDK_NEW),
         _group(
             "AutoscalingMetricSpec",
-            "What decides.",
+            "Scaling metrics.",
             (
-                stored_text("MetricName", "The metric."),
-                Fraction(key="TargetValue", source=SDK_NEW, help="Its value to aim at."),
-                stored_text("Tolerance", "How far from the target the metric may be."),
-                stored_count("StabilizationWindowSeconds", "How long to wait, in seconds."),
+                stored_text("MetricName", "Metric."),
+                Fraction(key="TargetValue", source=SDK_NEW, help="Target value of the metric."),
+                stored_text("Tolerance", "Allowed deviation from the target."),
+                stored_count("StabilizationWindowSeconds", "Waiting time in seconds."),
             ),
         ),
     ),
@@ -163,22 +165,22 @@ ELASTIC_SPOT_SPECS: Final = Records(
     key="ElasticSpotSpecs",
     source=SDK_NEW,
     keys=(
-        stored_text("InstanceType", "The instance type."),
-        stored_text("SpotStrategy", "How to bid."),
-        Fraction(key="SpotDiscountLimit", source=SDK_NEW, help="Part of the market price."),
-        Fraction(key="SpotPriceLimit", source=SDK_NEW, help="Price an hour."),
+        stored_text("InstanceType", "Instance type."),
+        stored_text("SpotStrategy", "Bidding strategy."),
+        Fraction(key="SpotDiscountLimit", source=SDK_NEW, help="Fraction of the market price."),
+        Fraction(key="SpotPriceLimit", source=SDK_NEW, help="Price per hour."),
     ),
     identity="InstanceType",
     most=MOST,
-    help="Sizes to fall back to, each with its bid.",
+    help="Fallback sizes, each with a bid.",
 )
 
 HYPER_NODE_SCHEDULING_CONFIG: Final = _group(
     "HyperNodeSchedulingConfig",
-    "How nodes are taken from hyper nodes.",
+    "How nodes are selected from hyper nodes.",
     (
-        stored_count("MinAvailable", "At least so many nodes."),
-        stored_text("QualityPolicy", "Which to prefer."),
+        stored_count("MinAvailable", "Minimum number of nodes."),
+        stored_text("QualityPolicy", "Preferred nodes."),
     ),
 )
 
@@ -187,32 +189,32 @@ LOCAL_MOUNT_SPECS: Final = Records(
     source=SDK_NEW,
     keys=(
         stored_text("LocalPath", "Path on the node."),
-        stored_text("MountMode", "How it is mounted."),
+        stored_text("MountMode", "Mount mode."),
         stored_text("MountPath", "Path in the container."),
     ),
     identity="MountPath",
     most=MOST,
-    help="Directories of the nodes; kept for DLC.",
+    help="Node directories (ignored here, kept for DLC).",
 )
 
 STARTUP_DEPENDENCIES: Final = Records(
     key="StartupDependencies",
     source=SDK_NEW,
     keys=(
-        stored_text("Type", "The role to wait for."),
-        stored_text("OnPhase", "The phase of that role that is waited for."),
-        stored_text("MinReplicas", "How many replicas of that role."),
+        stored_text("Type", "Role to wait for."),
+        stored_text("OnPhase", "Phase of that role to wait for."),
+        stored_text("MinReplicas", "Number of replicas of that role."),
     ),
     identity="Type",
     most=MOST,
-    help="Roles that have to be there first.",
+    help="Roles that must start first.",
 )
 
 RESTART_POLICY: Final = Choice(
     key="RestartPolicy",
     source=SDK_NEW,
     meanings={"Always": "", "Never": "", "OnFailure": "", "ExitCode": ""},
-    help="When DLC starts a container of this role again.",
+    help="Restart policy of the role's containers in DLC.",
 )
 
 
@@ -227,14 +229,14 @@ TYPE: Final = Text(
     path="roles[].name",
     required=True,
     longest=255,
-    help="The role: Worker, Master, PS, Chief, Evaluator, GraphLearn, Head, as the job type knows it.",
+    help=("Role: Worker, Master, PS, Chief, Evaluator, GraphLearn or Head, depending on the job type."),
 )
 IMAGE: Final = Text(
     key="Image",
     source=PAGE,
     path="roles[].image",
     blank=True,
-    help="Address of the image, public or in ACR.",
+    help="Image address, public or in ACR.",
 )
 POD_COUNT: Final = Integer(
     key="PodCount",
@@ -244,21 +246,21 @@ POD_COUNT: Final = Integer(
     least=Limit(1, CONSOLE),
     most=Limit(MOST_REPLICAS, CONSOLE),
     expected=PAGE,
-    help="How many nodes of this role.",
+    help="Number of nodes of this role.",
 )
 ECS_SPEC: Final = Text(
     key="EcsSpec",
     source=PAGE,
     path="roles[].resources.instance_type",
     blank=True,
-    help="A ready-made size, on public resources; or else ResourceConfig.",
+    help="Predefined size, for public resources. Alternative: ResourceConfig.",
 )
 USER_COMMAND: Final = Text(
     key="UserCommand",
     source=SDK_NEW,
     path="roles[].command",
     blank=True,
-    help="A command of this role's own.",
+    help="Command for this role only.",
 )
 
 DOCKER_REGISTRY: Final = Text(
@@ -290,9 +292,9 @@ IMAGE_CONFIG: Final = Group(
         DOCKER_REGISTRY,
         USERNAME,
         PASSWORD,
-        stored_text("Auth", "User name and password in one.", PAGE),
+        stored_text("Auth", "User name and password combined.", PAGE),
     ),
-    help="Login for a private image.",
+    help="Credentials for a private image.",
 )
 
 CPU: Final = Amount(
@@ -320,7 +322,7 @@ GPU_TYPE: Final = Text(
     source=PAGE,
     path="roles[].resources.gpu_type",
     blank=True,
-    help="Type of the GPUs; any when left out.",
+    help="GPU type; any if omitted.",
 )
 MEMORY: Final = Amount(
     key="Memory",
@@ -331,7 +333,7 @@ MEMORY: Final = Amount(
     least=Limit(1, CONSOLE),
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
     expected=PAGE,
-    help='Memory of each node, "16Gi".',
+    help='Memory of each node, e.g. "16Gi".',
 )
 SHARED_MEMORY: Final = Amount(
     key="SharedMemory",
@@ -340,14 +342,14 @@ SHARED_MEMORY: Final = Amount(
     quantity=Quantity.MEMORY,
     default=DEFAULTS.shm_mib,
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help='Shared memory of each node, "4Gi".',
+    help='Shared memory of each node, e.g. "4Gi".',
 )
 RESOURCE_CONFIG: Final = Group(
     key="ResourceConfig",
     source=PAGE,
     path="*",
     keys=(CPU, GPU, GPU_TYPE, MEMORY, SHARED_MEMORY),
-    help="What each node is given, out of a resource quota; or else EcsSpec.",
+    help="Resources of each node, from a resource quota. Alternative: EcsSpec.",
 )
 DISK_SIZE: Final = Integer(
     key="Size",
@@ -364,18 +366,18 @@ SYSTEM_DISK: Final = Group(
     source=SDK_NEW,
     path="*",
     keys=(
-        stored_text("Category", "Kind of disk."),
-        stored_text("PerformanceLevel", "Its performance level."),
+        stored_text("Category", "Disk type."),
+        stored_text("PerformanceLevel", "Disk performance level."),
         DISK_SIZE,
     ),
-    help="The system disk of each node.",
+    help="System disk of each node.",
 )
 
 USE_SPOT: Final = Flag(
     key="UseSpotInstance",
     source=PAGE,
     path="roles[].bid",
-    help="Use preemptible machines at whatever they cost.",
+    help="Use preemptible machines at any price.",
 )
 SPOT_STRATEGY: Final = Choice(
     key="SpotStrategy",
@@ -391,7 +393,7 @@ SPOT_DISCOUNT: Final = Fraction(
     path="roles[].bid.discount_percent",
     least=limits.DISCOUNT_LEAST,
     most=limits.DISCOUNT_MOST,
-    help="Highest bid as part of the market price, 0.1 to 0.9 (Lingjun only).",
+    help="Maximum bid as a fraction of the market price, 0.1 to 0.9 (Lingjun only).",
 )
 SPOT_PRICE: Final = Fraction(
     key="SpotPriceLimit",
@@ -399,7 +401,7 @@ SPOT_PRICE: Final = Fraction(
     path="roles[].bid.price_micro",
     least=("0.000001", CONSOLE),
     most=("1000000", CONSOLE),
-    help="Highest bid as a price an hour.",
+    help="Maximum bid as a price per hour.",
 )
 SPOT_SPEC: Final = Group(
     key="SpotSpec",
@@ -410,25 +412,25 @@ SPOT_SPEC: Final = Group(
 )
 
 ENABLE_ASSIGN_NODE: Final = Flag(
-    key="EnableAssignNode", source=SDK_17, path="roles[].nodes", help="Whether the names below count."
+    key="EnableAssignNode", source=SDK_17, path="roles[].nodes", help="Whether the node names below are used."
 )
 NODE_NAMES: Final = Text(
     key="NodeNames",
     source=SDK_17,
     path="roles[].nodes.only",
     blank=True,
-    help="Nodes to run on, with commas between.",
+    help="Nodes to run on, comma-separated.",
 )
 ANTI_AFFINITY_NODE_NAMES: Final = Text(
     key="AntiAffinityNodeNames",
     source=SDK_17,
     path="roles[].nodes.never",
     blank=True,
-    help="Nodes to keep away from, with commas between.",
+    help="Nodes to exclude, comma-separated.",
 )
 _HYPER_NODE = (
-    stored_text("HyperNodeName", "The hyper node."),
-    stored_text("NodeNames", "Nodes of it."),
+    stored_text("HyperNodeName", "Name of the hyper node."),
+    stored_text("NodeNames", "Nodes of the hyper node."),
 )
 ASSIGN_NODE_SPEC: Final = Group(
     key="AssignNodeSpec",
@@ -444,7 +446,7 @@ ASSIGN_NODE_SPEC: Final = Group(
             keys=_HYPER_NODE,
             identity="HyperNodeName",
             most=MOST,
-            help="Hyper nodes to run on; kept for DLC.",
+            help="Hyper nodes to run on (ignored here, kept for DLC).",
         ),
         Records(
             key="AntiAffinityHyperNodes",
@@ -452,10 +454,10 @@ ASSIGN_NODE_SPEC: Final = Group(
             keys=_HYPER_NODE,
             identity="HyperNodeName",
             most=MOST,
-            help="Hyper nodes to keep away from; kept for DLC.",
+            help="Hyper nodes to exclude (ignored here, kept for DLC).",
         ),
     ),
-    help="Nodes by name, within a resource quota.",
+    help="Nodes of a resource quota, by name.",
 )
 
 DEFAULT_PORT: Final = Integer(
@@ -471,7 +473,7 @@ EXTRA_PORTS: Final = Texts(
     source=SDK_NEW,
     path="roles[].ports",
     items="integer",
-    help="Further ports of the service.",
+    help="Additional ports of the service.",
 )
 SERVICE_SPEC: Final = Group(
     key="ServiceSpec",
@@ -484,24 +486,24 @@ SERVICE_SPEC: Final = Group(
             key="ServiceMode",
             source=SDK_NEW,
             meanings={"PerRole": "", "PerPod": ""},
-            help="One service for the role, or one for each of its pods (default).",
+            help="One service for the role, or one per pod (default).",
         ),
     ),
-    help="Ports under which the role's nodes are found.",
+    help="Ports for connecting to the role's nodes.",
 )
 
 CONSIDERED: Final = Flag(
     key="ConsiderInSuccessPolicy",
     source=SDK_NEW,
     path="roles[].completion",
-    help="Only roles with this decide whether the job has succeeded.",
+    help="If set, only roles with this setting decide whether the job succeeded.",
 )
 IS_CHIEF: Final = Flag(
     key="IsChief",
     source=SDK_NEW,
     path="roles[].completion",
     aliases=("IsCheif",),
-    help="This role decides whether the job has succeeded; only one can.",
+    help="This role decides whether the job succeeded. Only one role can have this setting.",
 )
 
 ROLE: Final = (
@@ -521,12 +523,12 @@ ROLE: Final = (
     USER_COMMAND,
     EXTRA_POD_SPEC,
     AUTO_SCALING_SPEC,
-    stored_text("Driver", "Version of the GPU driver."),
+    stored_text("Driver", "GPU driver version."),
     ELASTIC_SPOT_SPECS,
     HYPER_NODE_SCHEDULING_CONFIG,
     LOCAL_MOUNT_SPECS,
     stored_text("OversoldType", "Idle resources for this role."),
-    stored_text("QuotaId", "A quota of this role's own."),
+    stored_text("QuotaId", "Quota for this role only."),
     RESTART_POLICY,
     STARTUP_DEPENDENCIES,
 )

@@ -31,7 +31,7 @@ ADVANCED: Final = Bag(
         Text(
             key="ReleaseResourcePolicy",
             source=PAGE,
-            help="pod-exit: each node's resources are free as soon as it has ended.",
+            help="pod-exit: release each node's resources as soon as the node finishes.",
         ),
         Text(key="EnableNvidiaIBGDA", source=PAGE, help="Load the GPU driver with IBGDA: true or false."),
         Text(key="EnableNvidiaGDRCopy", source=PAGE, help="Install GDRCopy 2.4.4: true or false."),
@@ -39,33 +39,40 @@ ADVANCED: Final = Bag(
         Text(
             key="EnableResourcePreCheck",
             source=PAGE,
-            help="Check at submission that the quota can hold all roles at all: true or false.",
+            help="At submission, check that the quota can hold all roles: true or false.",
         ),
         Text(
             key="createSvcForAllWorkers",
             source=PAGE,
-            help="Workers reach each other by name: true or false.",
+            help="Let workers reach each other by name: true or false.",
         ),
         Text(
             key="customPortList",
             source=PAGE,
-            help="Ports of each worker, 10000;10001-10010, without 23456; or customPortNumPerWorker.",
+            help=(
+                "Ports of each worker, e.g. 10000;10001-10010, excluding 23456. Alternative: "
+                "customPortNumPerWorker."
+            ),
         ),
         Text(
             key="customPortNumPerWorker",
             source=PAGE,
-            help="How many ports each worker gets, at most 65536; they are in CUSTOM_PORTS.",
+            help="Number of ports per worker, at most 65536; listed in CUSTOM_PORTS.",
         ),
         Text(
             key="RayRuntimeEnv",
             source=PAGE,
-            help="Ray's runtime environment; goes before Envs and libraries.",
+            help="Ray's runtime environment; takes precedence over Envs and libraries.",
         ),
-        Text(key="RayRedisAddress", source=PAGE, help="Redis outside the cluster for Ray's GCS."),
+        Text(key="RayRedisAddress", source=PAGE, help="External Redis for Ray's GCS."),
         Text(key="RayRedisUsername", source=PAGE, help="User name for Redis."),
         Text(key="RayRedisPassword", source=PAGE, help="Password for Redis."),
-        Text(key="RaySubmitterBackoffLimit", source=PAGE, help="How often Ray's submitter tries again."),
-        Text(key="RayObjectStoreMemoryBytes", source=PAGE, help="Ray's object store, in bytes of a node."),
+        Text(key="RaySubmitterBackoffLimit", source=PAGE, help="Number of retries of Ray's submitter."),
+        Text(
+            key="RayObjectStoreMemoryBytes",
+            source=PAGE,
+            help="Size of Ray's object store per node, in bytes.",
+        ),
     ),
 )
 
@@ -95,10 +102,10 @@ OVERSOLD_TYPE: Final = Choice(
         "AcceptQuotaOverSold": Idle.ACCEPT,
         "ForceQuotaOverSold": Idle.FORCE,
     },
-    help="Whether the job runs on what other quotas leave idle: never, also, or only.",
+    help="Use of other quotas' idle resources: never, also, or only.",
 )
 ENABLE_RDMA: Final = Flag(
-    key="EnableRDMA", source=PAGE, path="roles[].resources.rdma", help="Give the nodes RDMA devices."
+    key="EnableRDMA", source=PAGE, path="roles[].resources.rdma", help="Give nodes RDMA devices."
 )
 CPU_AFFINITY: Final = Flag(
     key="EnableCPUAffinity", source=PAGE, path="cpu_affinity", help="Bind processes to CPU cores."
@@ -107,7 +114,7 @@ AIMASTER: Final = Flag(
     key="EnableErrorMonitoringInAIMaster",
     source=PAGE,
     path="fault_tolerance.enabled",
-    help="Automatic fault tolerance: an AIMaster runs beside the job (1 core, 1 GiB).",
+    help=("Automatic fault tolerance with an AIMaster (1 core, 1 GiB) that runs along with the job."),
 )
 AIMASTER_ARGS: Final = Text(
     key="ErrorMonitoringArgs",
@@ -120,7 +127,7 @@ SANITY_CHECK: Final = Flag(
     key="EnableSanityCheck",
     source=PAGE,
     path="sanity_check.enabled",
-    help="Check the nodes before the start; PyTorch with GPUs on a Lingjun quota only.",
+    help="Check the nodes before the start (only PyTorch with GPUs on a Lingjun quota).",
 )
 SANITY_CHECK_ARGS: Final = Text(
     key="SanityCheckArgs",
@@ -138,7 +145,7 @@ RESERVED_MINUTES: Final = Integer(
     default=0,
     least=Limit(0, CONSOLE),
     most=MOST_MINUTES,
-    help="How long the ended job keeps its resources, in minutes.",
+    help="Minutes to retain resources after the job has ended.",
 )
 RESERVED_POLICY: Final = Choice(
     key="JobReservedPolicy",
@@ -146,7 +153,7 @@ RESERVED_POLICY: Final = Choice(
     path="reserve_after.when",
     meanings={"Always": "always", "OnFailure": "failed", "OnSucceed": "succeeded"},
     default="Always",
-    help="After which end the resources are kept.",
+    help="Results after which resources are retained.",
 )
 GRACE: Final = Integer(
     key="TerminationGracePeriodSeconds",
@@ -156,7 +163,7 @@ GRACE: Final = Integer(
     scale=True,
     least=Limit(0, CONSOLE),
     most=Limit(3600, CONSOLE),
-    help="Seconds between the signal to end and the end.",
+    help="Grace period in seconds after the termination signal.",
 )
 
 SETTINGS: Final = Group(
@@ -164,10 +171,10 @@ SETTINGS: Final = Group(
     source=PAGE,
     path="*",
     keys=(
-        role_keys.stored_text("BusinessUserId", "The user in the caller's own system.", PAGE),
-        role_keys.stored_text("Caller", "The system that made the job.", PAGE),
-        role_keys.stored_text("PipelineId", "The pipeline that made the job.", PAGE),
-        role_keys.stored_text("Driver", "Version of the GPU driver.", PAGE),
+        role_keys.stored_text("BusinessUserId", "User in the calling system.", PAGE),
+        role_keys.stored_text("Caller", "System that created the job.", PAGE),
+        role_keys.stored_text("PipelineId", "Pipeline that created the job.", PAGE),
+        role_keys.stored_text("Driver", "GPU driver version.", PAGE),
         OVERSOLD_TYPE,
         role_keys.stored_flag("EnableTideResource", "Use tidal resources.", PAGE),
         AIMASTER,
@@ -180,20 +187,18 @@ SETTINGS: Final = Group(
         RESERVED_POLICY,
         TAGS,
         ADVANCED,
-        role_keys.stored_flag("DisableEcsStockCheck", "Don't look whether machines are in stock.", SDK_17),
-        role_keys.stored_flag("AllocateAllRDMADevices", "Give each node all its RDMA devices."),
+        role_keys.stored_flag("DisableEcsStockCheck", "Skip the stock check.", SDK_17),
+        role_keys.stored_flag("AllocateAllRDMADevices", "Give each node all of its RDMA devices."),
         role_keys.stored_flag("AllowUnschedulableNodes", "Also use nodes marked unschedulable."),
         CPU_AFFINITY,
         role_keys.stored_flag("EnableDSWDev", "Develop in DSW."),
-        role_keys.stored_count(
-            "ElasticSpotJobMaxRestartTimes", "How often an elastic spot job starts again."
-        ),
+        role_keys.stored_count("ElasticSpotJobMaxRestartTimes", "Number of restarts of an elastic spot job."),
         GRACE,
-        role_keys.stored_text("Shell", "The shell that runs the command."),
+        role_keys.stored_text("Shell", "Shell for the command."),
         Group(
             key="DataJuicerConfig",
             source=SDK_NEW,
-            help="How DataJuicer runs.",
+            help="Execution mode of DataJuicer.",
             keys=(
                 Choice(
                     key="CommandType",
@@ -205,16 +210,16 @@ SETTINGS: Final = Group(
                     key="ExecutionMode",
                     source=SDK_NEW,
                     meanings={"standalone": "", "distributed": ""},
-                    help="On one node or on several.",
+                    help="Single node or multiple nodes.",
                 ),
-                role_keys.stored_flag("EnableResourceEstimation", "Let DLC work out the resources."),
+                role_keys.stored_flag("EnableResourceEstimation", "Let DLC determine the resources."),
                 Group(
                     key="ResourceLimit",
                     source=SDK_NEW,
-                    help="The most that may be used.",
+                    help="Maximum resources.",
                     keys=(
-                        role_keys.stored_text("CPU", "The number of CPU cores."),
-                        role_keys.stored_text("GPU", "The number of GPUs."),
+                        role_keys.stored_text("CPU", "Number of CPU cores."),
+                        role_keys.stored_text("GPU", "Number of GPUs."),
                         role_keys.stored_text("Memory", "Amount of memory."),
                     ),
                 ),
@@ -223,21 +228,21 @@ SETTINGS: Final = Group(
         Group(
             key="ModelConfig",
             source=SDK_NEW,
-            help="The model that the job is about.",
+            help="Model that the job is based on.",
             keys=(
-                role_keys.stored_text("ModelName", "Its name."),
+                role_keys.stored_text("ModelName", "Model name."),
                 Group(
                     key="ModelTemplate",
                     source=SDK_NEW,
-                    help="The template it comes from.",
+                    help="Source template.",
                     keys=(
                         role_keys.stored_text("Collections", "Collections."),
                         role_keys.stored_text("ModelName", "Name of the model."),
-                        role_keys.stored_text("Provider", "Who provides it."),
+                        role_keys.stored_text("Provider", "Provider."),
                     ),
                 ),
             ),
         ),
     ),
-    help="Further settings of the job.",
+    help="Additional job settings.",
 )

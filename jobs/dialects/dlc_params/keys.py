@@ -54,7 +54,7 @@ COMMON: Final = (
     _param("resource_id", "/ResourceId"),
     _param("priority", "/Priority"),
     Param(
-        Texts(key="data_sources", source=PAGE, path="mounts[].id", help="Ids of datasets, commas between."),
+        Texts(key="data_sources", source=PAGE, path="mounts[].id", help="Dataset IDs, comma-separated."),
         "/DataSources",
         shapes.IDS,
     ),
@@ -63,7 +63,7 @@ COMMON: Final = (
             key="data_source_uris",
             source=PAGE,
             path="mounts[]",
-            help="Places to mount directly, oss://bucket.endpoint/path/::/mnt/data, commas between.",
+            help="Locations to mount directly, oss://bucket.endpoint/path/::/mnt/data, comma-separated.",
         ),
         "/DataSources",
         shapes.MOUNTS,
@@ -82,7 +82,7 @@ COMMON: Final = (
         "job_max_running_time_minutes",
         "/JobMaxRunningTimeMinutes",
         default=0,
-        help="The longest the job may run, in minutes; 0, the default, for no limit.",
+        help="Time limit in minutes; 0 (default) for no limit.",
     ),
     _param("success_policy", "/SuccessPolicy"),
     _param("envs", "/Envs"),
@@ -92,10 +92,10 @@ COMMON: Final = (
     _param("job_reserved_policy", "/Settings/JobReservedPolicy"),
     _param("advanced_settings", "/Settings/AdvancedSettings"),
     _param("aimaster_args", "/Settings/ErrorMonitoringArgs", shapes.AIMASTER, path="fault_tolerance"),
-    _own_text("driver", "Version of the GPU driver."),
+    _own_text("driver", "GPU driver version."),
     _own_text("interactive", "Follow the job's output: true or false."),
-    _own_text("exit_code_on_stopped", "What the command line ends with when the job was stopped."),
-    _own_text("running_timeout", "How long the command line waits for the job."),
+    _own_text("exit_code_on_stopped", "Exit code of the command line if the job was stopped."),
+    _own_text("running_timeout", "Time that the command line waits for the job."),
 )
 """The keys of all job types."""
 

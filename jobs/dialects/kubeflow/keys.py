@@ -126,20 +126,20 @@ LIMITS: Final = Bag(
         GPUS,
         _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices of each pod."),
     ),
-    help="The most that the container may use.",
+    help="Resource limits of the container.",
 )
 REQUESTS: Final = Bag(
     key="requests",
     source=KUBERNETES,
     path=_SIZE,
-    help="What is reserved for the container; the limits when left out.",
+    help="Resource requests of the container. If omitted, the limits.",
 )
 RESOURCES: Final = Group(
     key="resources",
     source=KUBERNETES,
     path="*",
-    keys=(LIMITS, REQUESTS, _list("claims", "Claims of dynamic resources.")),
-    help="What the container is given.",
+    keys=(LIMITS, REQUESTS, _list("claims", "Dynamic resource claims.")),
+    help="Resources of the container.",
 )
 
 ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="env", required=True, help="Name of the variable.")
@@ -151,7 +151,7 @@ ENV: Final = Records(
     source=KUBERNETES,
     path="env",
     partial=True,
-    keys=(ENV_NAME, ENV_VALUE, _map("valueFrom", "Where the cluster finds the value.")),
+    keys=(ENV_NAME, ENV_VALUE, _map("valueFrom", "Source of the value in the cluster.")),
     identity="name",
     most=2000,
     help="Environment variables.",
@@ -163,17 +163,17 @@ PORT: Final = Integer(
     required=True,
     least=Limit(1, KUBERNETES),
     most=Limit(MOST_PORTS, KUBERNETES),
-    help="Number of the port.",
+    help="Port number.",
 )
 PORT_NAME: Final = Text(
-    key="name", source=KUBERNETES, path="roles[].ports[].label", blank=True, help="Name of the port."
+    key="name", source=KUBERNETES, path="roles[].ports[].label", blank=True, help="Port name."
 )
 PORTS: Final = Records(
     key="ports",
     source=KUBERNETES,
     path="roles[].ports",
     partial=True,
-    keys=(PORT, PORT_NAME, _text("protocol", "TCP, UDP or SCTP."), _count("hostPort", "Port of the node.")),
+    keys=(PORT, PORT_NAME, _text("protocol", "TCP, UDP or SCTP."), _count("hostPort", "Node port.")),
     identity="containerPort",
     most=MOST,
     help="Ports that the container listens on.",
@@ -186,10 +186,10 @@ MOUNT_NAME: Final = Text(
     source=KUBERNETES,
     path="mounts[].uri",
     required=True,
-    help="Name of the volume that is mounted.",
+    help="Name of the mounted volume.",
 )
 READ_ONLY: Final = Flag(
-    key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Whether the volume can only be read."
+    key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Whether the volume is read-only."
 )
 VOLUME_MOUNTS: Final = Records(
     key="volumeMounts",
@@ -201,25 +201,23 @@ VOLUME_MOUNTS: Final = Records(
         MOUNT_NAME,
         READ_ONLY,
         Text(key="subPath", source=KUBERNETES, path="mounts[].uri", blank=True, help="Folder in the volume."),
-        _text("subPathExpr", "Folder in the volume, with variables."),
+        _text("subPathExpr", "Folder in the volume; variables are expanded."),
         _text("mountPropagation", "Whether mounts are shared with the node."),
     ),
     identity="mountPath",
     most=MOST,
-    help="Where volumes are mounted.",
+    help="Mount paths of the volumes.",
 )
 
 CONTAINER_NAME: Final = Text(
     key="name", source=KUBERNETES, path="roles[].name", required=True, help="Name of the container."
 )
-IMAGE: Final = Text(
-    key="image", source=KUBERNETES, path="roles[].image", blank=True, help="The container image."
-)
+IMAGE: Final = Text(key="image", source=KUBERNETES, path="roles[].image", blank=True, help="Container image.")
 COMMAND: Final = Texts(
     key="command",
     source=KUBERNETES,
     path="roles[].command",
-    help="The program and its first arguments; no shell reads them.",
+    help="Program and its first arguments, run without a shell.",
 )
 ARGS: Final = Texts(key="args", source=KUBERNETES, path="roles[].command", help="Arguments of the command.")
 CONTAINERS: Final = Records(
@@ -238,30 +236,28 @@ CONTAINERS: Final = Records(
         ENV,
         PORTS,
         VOLUME_MOUNTS,
-        _list("envFrom", "Variables from maps of the cluster."),
-        _text("workingDir", "Where the command starts."),
+        _list("envFrom", "Variables from ConfigMaps of the cluster."),
+        _text("workingDir", "Working directory of the command."),
         _text("imagePullPolicy", "When the image is pulled."),
-        _map("securityContext", "Rights of the container."),
+        _map("securityContext", "Security settings of the container."),
         _map("lifecycle", "Commands after the start and before the end."),
-        _map("livenessProbe", "Whether it still works."),
-        _map("readinessProbe", "Whether it is ready."),
-        _map("startupProbe", "Whether it has started."),
+        _map("livenessProbe", "Liveness probe."),
+        _map("readinessProbe", "Readiness probe."),
+        _map("startupProbe", "Startup probe."),
         _list("volumeDevices", "Block devices."),
         _flag("stdin", "Keep standard input open."),
         _flag("stdinOnce", "Close standard input after the first session."),
-        _flag("tty", "Give it a terminal."),
-        _text("terminationMessagePath", "File with the last message of the container."),
-        _text("terminationMessagePolicy", "Where the last message of the container is read from."),
-        _text("restartPolicy", "Whether a side container is started again."),
+        _flag("tty", "Allocate a terminal."),
+        _text("terminationMessagePath", "File for the container's last message."),
+        _text("terminationMessagePolicy", "Source of the container's last message."),
+        _text("restartPolicy", "Restart policy of a sidecar container."),
     ),
     identity="name",
     most=MOST,
-    help="The main container, and others beside it, which are kept.",
+    help="Main container; sidecar containers are ignored (kept in the file).",
 )
 
-VOLUME_NAME: Final = Text(
-    key="name", source=KUBERNETES, path="mounts", required=True, help="Name of the volume."
-)
+VOLUME_NAME: Final = Text(key="name", source=KUBERNETES, path="mounts", required=True, help="Volume name.")
 VOLUMES: Final = Records(
     key="volumes",
     source=KUBERNETES,
@@ -273,17 +269,25 @@ VOLUMES: Final = Records(
             key="emptyDir",
             source=KUBERNETES,
             path="roles[].resources.shm_mib",
-            help="An empty folder of the pod's own; with medium: Memory at /dev/shm it is the shared memory.",
+            help=(
+                "Empty folder of the pod. With medium: Memory and mounted at /dev/shm, this is the "
+                "shared memory."
+            ),
         ),
-        Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="A folder of the node."),
-        Bag(key="persistentVolumeClaim", source=KUBERNETES, path="mounts[].uri", help="A claim, pvc://name."),
-        Bag(key="nfs", source=KUBERNETES, path="mounts[].uri", help="A share, nfs://server/path."),
-        _map("configMap", "A map of the cluster."),
-        _map("secret", "A secret of the cluster."),
-        _map("csi", "A volume of a driver."),
-        _map("projected", "Several sources."),
-        _map("downwardAPI", "What the cluster knows of the pod."),
-        _map("ephemeral", "A volume claim made for the pod alone."),
+        Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="Folder on the node."),
+        Bag(
+            key="persistentVolumeClaim",
+            source=KUBERNETES,
+            path="mounts[].uri",
+            help="Persistent volume claim, pvc://name.",
+        ),
+        Bag(key="nfs", source=KUBERNETES, path="mounts[].uri", help="NFS share, nfs://server/path."),
+        _map("configMap", "ConfigMap of the cluster."),
+        _map("secret", "Secret of the cluster."),
+        _map("csi", "CSI volume."),
+        _map("projected", "Multiple sources."),
+        _map("downwardAPI", "Pod information from the cluster."),
+        _map("ephemeral", "Volume claim created for this pod only."),
     ),
     identity="name",
     most=MOST,
@@ -298,16 +302,16 @@ NODE_SELECTOR: Final = Bag(
             key=GPU_PRODUCT,
             source="NVIDIA GPU feature discovery",
             path="roles[].resources.gpu_type",
-            help="Type of the GPUs.",
+            help="GPU type.",
         ),
     ),
-    help="Labels that the nodes must have.",
+    help="Required node labels.",
 )
 AFFINITY: Final = Bag(
     key="affinity",
     source=KUBERNETES,
     path="roles[].nodes",
-    help="Nodes to run on or to keep away from, by their names; other rules are kept.",
+    help="Nodes to run on or exclude, by name; other rules are ignored (kept in the file).",
 )
 GRACE: Final = Integer(
     key="terminationGracePeriodSeconds",
@@ -317,7 +321,7 @@ GRACE: Final = Integer(
     default=30,
     least=Limit(0, KUBERNETES),
     most=Limit(3600, CONSOLE),
-    help="How long a pod may take to end.",
+    help="Grace period for pods to end.",
 )
 POD: Final = Group(
     key="spec",
@@ -330,41 +334,41 @@ POD: Final = Group(
         AFFINITY,
         GRACE,
         _list("initContainers", "Containers that run before the main one."),
-        _list("tolerations", "Taints that are tolerated."),
-        _list("imagePullSecrets", "Logins for registries."),
-        _list("topologySpreadConstraints", "How pods are spread."),
-        _list("hostAliases", "Further names of hosts."),
-        _list("resourceClaims", "Claims of dynamic resources."),
-        _list("schedulingGates", "What has to be lifted first."),
+        _list("tolerations", "Tolerated taints."),
+        _list("imagePullSecrets", "Registry credentials."),
+        _list("topologySpreadConstraints", "Topology spread of the pods."),
+        _list("hostAliases", "Additional host names."),
+        _list("resourceClaims", "Dynamic resource claims."),
+        _list("schedulingGates", "Scheduling gates that must be removed first."),
         _text("priorityClassName", "Priority of the pods."),
-        _text("schedulerName", "Who schedules the pods."),
-        _text("serviceAccountName", "Account of the pods."),
-        _text("nodeName", "The node, past the scheduler."),
-        _text("runtimeClassName", "Runtime of the containers."),
-        _text("restartPolicy", "Ignored: the role's counts."),
-        _text("dnsPolicy", "How names are resolved."),
-        _text("hostname", "Name of the host."),
-        _text("subdomain", "Domain of the host."),
-        _text("preemptionPolicy", "Whether others give way."),
-        _map("dnsConfig", "How names are resolved."),
-        _map("securityContext", "Rights of the pods."),
-        _map("overhead", "What the runtime takes."),
-        _flag("hostNetwork", "The node's network."),
-        _flag("hostIPC", "The node's shared memory."),
-        _flag("hostPID", "The node's processes."),
-        _flag("shareProcessNamespace", "Containers see each other's processes."),
-        _flag("automountServiceAccountToken", "Mount the account's token."),
+        _text("schedulerName", "Scheduler of the pods."),
+        _text("serviceAccountName", "Service account of the pods."),
+        _text("nodeName", "Node name, bypassing the scheduler."),
+        _text("runtimeClassName", "Container runtime."),
+        _text("restartPolicy", "Ignored; the role's restart policy applies."),
+        _text("dnsPolicy", "DNS settings."),
+        _text("hostname", "Host name."),
+        _text("subdomain", "Host domain."),
+        _text("preemptionPolicy", "Preemption policy."),
+        _map("dnsConfig", "DNS settings."),
+        _map("securityContext", "Security settings of the pods."),
+        _map("overhead", "Runtime overhead."),
+        _flag("hostNetwork", "Use the node's network."),
+        _flag("hostIPC", "Use the node's shared memory."),
+        _flag("hostPID", "Use the node's process namespace."),
+        _flag("shareProcessNamespace", "Share processes between containers."),
+        _flag("automountServiceAccountToken", "Mount the service account token."),
         _flag("enableServiceLinks", "Variables for services."),
-        _count("activeDeadlineSeconds", "How long a pod may run."),
+        _count("activeDeadlineSeconds", "Time limit of a pod."),
     ),
-    help="The pods of the role.",
+    help="Pods of the role.",
 )
 TEMPLATE: Final = Group(
     key="template",
     source=KUBERNETES,
     path="*",
     keys=(POD, _map("metadata", "Labels and annotations of the pods.")),
-    help="What each pod is made of.",
+    help="Pod template.",
 )
 REPLICAS: Final = Integer(
     key="replicas",
@@ -373,14 +377,14 @@ REPLICAS: Final = Integer(
     default=1,
     least=Limit(1, OPERATOR),
     most=Limit(MOST_REPLICAS, CONSOLE),
-    help="The number of pods of this role.",
+    help="Number of pods of this role.",
 )
 RESTART_POLICY: Final = Choice(
     key="restartPolicy",
     source=OPERATOR,
     path="retry",
     meanings={word: word for word in ("Never", "OnFailure", "Always", "ExitCode")},
-    help="Whether a pod is started again.",
+    help="Restart policy of the pods.",
 )
 ROLE: Final[tuple[AnyKey, ...]] = (REPLICAS, RESTART_POLICY, TEMPLATE)
 
@@ -393,7 +397,7 @@ NAME: Final = Text(
 )
 LABELS: Final = Bag(key="labels", source=KUBERNETES, path="tags", help="Labels of the job.")
 DESCRIPTION: Final = Text(
-    key=DESCRIPTION_KEY, source=KUBERNETES, path="description", help="What the job is for."
+    key=DESCRIPTION_KEY, source=KUBERNETES, path="description", help="Description of the job."
 )
 ANNOTATIONS: Final = Bag(
     key="annotations",
@@ -411,14 +415,14 @@ METADATA: Final = Group(
         LABELS,
         ANNOTATIONS,
         _text("namespace", "Namespace of the job."),
-        _text("generateName", "Beginning of a name that the cluster completes."),
-        _text("creationTimestamp", "When it was made."),
+        _text("generateName", "Name prefix; the cluster adds the rest."),
+        _text("creationTimestamp", "Creation time."),
         _text("resourceVersion", "Version of the object."),
-        _text("uid", "Id of the object."),
-        _count("generation", "How often it was changed."),
-        _list("finalizers", "Who has to agree to its end."),
-        _list("ownerReferences", "What it belongs to."),
-        _list("managedFields", "Who changed what."),
+        _text("uid", "Object ID."),
+        _count("generation", "Number of changes to the object."),
+        _list("finalizers", "Finalizers: parties that must agree before deletion."),
+        _list("ownerReferences", "Owner objects."),
+        _list("managedFields", "Record of changes by manager."),
     ),
     help="Name and labels.",
 )
@@ -429,7 +433,7 @@ TIME_LIMIT: Final = Integer(
     unit="s",
     least=Limit(1, OPERATOR),
     most=Limit(2**53 - 1, CONSOLE),
-    help="How long the job may run; without end when left out.",
+    help="Time limit of the job; unlimited if omitted.",
 )
 BACKOFF: Final = Integer(
     key="backoffLimit",
@@ -437,23 +441,23 @@ BACKOFF: Final = Integer(
     path="retry.limit",
     least=Limit(0, OPERATOR),
     most=MOST_SECONDS,
-    help="How often failed pods are started again before the job has failed.",
+    help="Number of restarts of failed pods before the job fails.",
 )
-QUEUE: Final = Text(key="queue", source=OPERATOR, path="quota", blank=True, help="Queue of the scheduler.")
+QUEUE: Final = Text(key="queue", source=OPERATOR, path="quota", blank=True, help="Scheduler queue.")
 SCHEDULING: Final = Group(
     key="schedulingPolicy",
     source=OPERATOR,
     path="*",
     keys=(
         QUEUE,
-        _text("priorityClass", "Priority of the gang.", OPERATOR),
-        _count("minAvailable", "Pods that start together, at least.", OPERATOR),
-        _map("minResources", "Resources that they take.", OPERATOR),
-        _count("scheduleTimeoutSeconds", "How long to wait for them.", OPERATOR),
+        _text("priorityClass", "Gang priority.", OPERATOR),
+        _count("minAvailable", "Minimum number of pods that start together.", OPERATOR),
+        _map("minResources", "Resources of the pods.", OPERATOR),
+        _count("scheduleTimeoutSeconds", "Time to wait for the pods.", OPERATOR),
     ),
-    help="How the pods are scheduled together.",
+    help="Gang scheduling of the pods.",
 )
-SUSPEND: Final = Flag(key="suspend", source=OPERATOR, path="hold", help="Nothing starts while this is true.")
+SUSPEND: Final = Flag(key="suspend", source=OPERATOR, path="hold", help="If true, no pods are started.")
 RUN_POLICY: Final = Group(
     key="runPolicy",
     source=OPERATOR,
@@ -463,9 +467,9 @@ RUN_POLICY: Final = Group(
         BACKOFF,
         SUSPEND,
         SCHEDULING,
-        _text("cleanPodPolicy", "Which pods go when the job has ended: None, Running, All.", OPERATOR),
-        _count("ttlSecondsAfterFinished", "When the ended job goes.", OPERATOR),
-        _text("managedBy", "Which controller minds the job.", OPERATOR),
+        _text("cleanPodPolicy", "Pods to delete when the job has ended: None, Running or All.", OPERATOR),
+        _count("ttlSecondsAfterFinished", "Time after which the ended job is deleted.", OPERATOR),
+        _text("managedBy", "Controller that manages the job.", OPERATOR),
     ),
     help="How the job runs and ends.",
 )
@@ -474,23 +478,26 @@ SUCCESS_POLICY: Final = Choice(
     source=OPERATOR,
     path="roles[].completion",
     meanings={"AllWorkers": "AllWorkers"},
-    help="TFJob: AllWorkers when all must succeed; else the first one.",
+    help="TFJob: AllWorkers if all workers must succeed; otherwise the first one decides.",
 )
 DYNAMIC: Final = Flag(
-    key="enableDynamicWorker", source=OPERATOR, path="roles[].completion", help="TFJob: workers may fail."
+    key="enableDynamicWorker",
+    source=OPERATOR,
+    path="roles[].completion",
+    help="TFJob: allow workers to fail.",
 )
 OF_KINDS: Final[tuple[AnyKey, ...]] = (
     SUCCESS_POLICY,
     DYNAMIC,
-    _map("elasticPolicy", "PyTorchJob: how workers come and go.", OPERATOR),
-    _text("nprocPerNode", "PyTorchJob: processes of each pod, or auto, cpu, gpu.", OPERATOR),
-    _count("slotsPerWorker", "MPIJob: processes of each worker.", MPI_OPERATOR),
+    _map("elasticPolicy", "PyTorchJob: elastic scaling of workers.", OPERATOR),
+    _text("nprocPerNode", "PyTorchJob: processes per pod, or auto, cpu, gpu.", OPERATOR),
+    _count("slotsPerWorker", "MPIJob: processes per worker.", MPI_OPERATOR),
     _text("mainContainer", "MPIJob: the main container.", OPERATOR),
-    _text("cleanPodPolicy", "MPIJob: once what runPolicy says now.", OPERATOR),
-    _text("sshAuthMountPath", "MPIJob: where the keys are.", MPI_OPERATOR),
+    _text("cleanPodPolicy", "MPIJob: old setting, replaced by runPolicy.", OPERATOR),
+    _text("sshAuthMountPath", "MPIJob: path of the SSH keys.", MPI_OPERATOR),
     _text("mpiImplementation", "MPIJob: OpenMPI, Intel or MPICH.", MPI_OPERATOR),
     _text("launcherCreationPolicy", "MPIJob: when the launcher starts.", MPI_OPERATOR),
-    _flag("runLauncherAsWorker", "MPIJob: the launcher works too.", MPI_OPERATOR),
+    _flag("runLauncherAsWorker", "MPIJob: the launcher also runs as a worker.", MPI_OPERATOR),
 )
 API_VERSION: Final = Text(
     key="apiVersion",
@@ -505,7 +512,7 @@ KIND: Final = Choice(
     path="framework",
     required=True,
     meanings={kind.name: kind.framework for kind in KINDS},
-    help="The kind of job.",
+    help="Job kind.",
 )
 
 
@@ -522,7 +529,7 @@ def job(kind: JobKind, spelled: Mapping[str, str]) -> tuple[AnyKey, ...]:
         )
         for role, key in spelled.items()
     )
-    specs = Group(key=kind.specs, source=OPERATOR, path="roles", keys=groups, help="The roles of the job.")
+    specs = Group(key=kind.specs, source=OPERATOR, path="roles", keys=groups, help="Roles of the job.")
     return _whole((specs,), () if kind.name == "TFJob" else (SUCCESS_POLICY, DYNAMIC))
 
 
@@ -565,9 +572,9 @@ def _whole(specs: tuple[AnyKey, ...], void: tuple[AnyKey, ...] = ()) -> tuple[An
         source=OPERATOR,
         path="*",
         keys=(RUN_POLICY, *others, *specs),
-        help="What the job consists of.",
+        help="Specification of the job.",
     )
-    return (API_VERSION, KIND, METADATA, spec, _map("status", "What the cluster says of it."))
+    return (API_VERSION, KIND, METADATA, spec, _map("status", "Status reported by the cluster."))
 
 
 IDENTITIES: Final = {

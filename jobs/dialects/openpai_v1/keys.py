@@ -38,7 +38,7 @@ JOB_NAME: Final = Text(
     allowed=r"A-Za-z0-9\-._~",
     longest=256,
     fallback="job",
-    help="Name of the job, unique among your own.",
+    help="Name of the job, unique among your jobs.",
 )
 IMAGE: Final = Text(
     key="image",
@@ -46,28 +46,28 @@ IMAGE: Final = Text(
     path="roles[].image",
     required=True,
     blank=True,
-    help="URL of the Docker image; empty for none, which OpenPAI itself does not take.",
+    help="URL of the Docker image. If empty, no image is used (OpenPAI itself requires one).",
 )
 AUTH_FILE: Final = Text(
     key="authFile",
     source=f"{SCM}, {OPENPAI}",
     path="registry_auth.file_uri",
     blank=True,
-    help="Docker registry authentication file on HDFS: registry, user name and password, a line each.",
+    help=("Docker registry authentication file on HDFS: registry, user name and password, one per line."),
 )
 DATA_DIR: Final = Text(
     key="dataDir",
     source=f"{SCM}, {OPENPAI}",
     path="mounts[data].uri",
     blank=True,
-    help="Data directory on HDFS; the job finds it in PAI_DATA_DIR.",
+    help="Data directory on HDFS, available to the job as PAI_DATA_DIR.",
 )
 OUTPUT_DIR: Final = Text(
     key="outputDir",
     source=f"{SCM}, {OPENPAI}",
     path="mounts[output].uri",
     blank=True,
-    help="Output directory on HDFS; $PAI_DEFAULT_FS_URI/Output/$PAI_USER_NAME/$PAI_JOB_NAME when left out.",
+    help=("Output directory on HDFS. Default: $PAI_DEFAULT_FS_URI/Output/$PAI_USER_NAME/$PAI_JOB_NAME."),
 )
 CODE_DIR: Final = Text(
     key="codeDir",
@@ -81,14 +81,14 @@ VIRTUAL_CLUSTER: Final = Text(
     source=f"{SCM}, {OPENPAI}",
     path="quota",
     blank=True,
-    help="The virtual cluster that the job runs on; the default one when left out.",
+    help="Virtual cluster that runs the job. If omitted, the default one.",
 )
 GPU_TYPE: Final = Text(
     key="gpuType",
     source=f"{SCM}, {OPENPAI}",
     path="roles[].resources.gpu_type",
     blank=True,
-    help="Type of the GPUs; any type when left out.",
+    help="GPU type. If omitted, any type.",
 )
 RETRY_COUNT: Final = Integer(
     key="retryCount",
@@ -96,12 +96,14 @@ RETRY_COUNT: Final = Integer(
     path="retry",
     default=0,
     least=Limit(-2, OPENPAI),
-    help="How often a failed job is tried again; -1 without end, -2 also after success (a service).",
+    help=(
+        "Number of retries for a failed job; -1 for unlimited, -2 to also rerun after success (a service)."
+    ),
 )
 KILL_ALL: Final = Integer(
     key="killAllOnCompletedTaskNumber",
     source=OPENPAI,
-    help="Obsolete: minFailedTaskCount and minSucceededTaskCount say it now.",
+    help="Obsolete; use minFailedTaskCount and minSucceededTaskCount.",
 )
 
 LABEL: Final = Text(
@@ -111,7 +113,7 @@ LABEL: Final = Text(
     required=True,
     allowed=NAME,
     fallback="port",
-    help="Label of the port; the job finds its number in PAI_CONTAINER_HOST_label_PORT_LIST.",
+    help="Label of the port. The port number is available as PAI_CONTAINER_HOST_label_PORT_LIST.",
 )
 BEGIN_AT: Final = Integer(
     key="beginAt",
@@ -121,7 +123,7 @@ BEGIN_AT: Final = Integer(
     floor=Limit(0, SCM),
     most=Limit(MOST_PORTS, CONSOLE),
     expected=SCM,
-    help="The first port number; 0 lets the system choose.",
+    help="First port number; 0 to let the system assign one.",
 )
 PORT_NUMBER: Final = Integer(
     key="portNumber",
@@ -131,7 +133,7 @@ PORT_NUMBER: Final = Integer(
     floor=Limit(1, CONSOLE),
     most=Limit(MOST_PORTS, CONSOLE),
     expected=SCM,
-    help="How many ports of this label.",
+    help="Number of ports with this label.",
 )
 PORT_LIST: Final = Records(
     key="portList",
@@ -194,7 +196,7 @@ SHM_MB: Final = Integer(
     default=64,
     floor=Limit(0, CONSOLE),
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help="Shared memory of each task in MB, at most memoryMB; 64 when left out.",
+    help="Shared memory of each task in MB, at most memoryMB. Default: 64.",
 )
 GPU_NUMBER: Final = Integer(
     key="gpuNumber",
@@ -231,7 +233,7 @@ MIN_FAILED: Final = Integer(
     default=1,
     nullable=True,
     least=Limit(1, f"{SCM}, {OPENPAI}"),
-    help="Number of failed tasks that fails the whole job; with null failed tasks never do.",
+    help="Number of failed tasks after which the whole job fails; null for never.",
 )
 MIN_SUCCEEDED: Final = Integer(
     key="minSucceededTaskCount",
@@ -240,7 +242,7 @@ MIN_SUCCEEDED: Final = Integer(
     default=None,
     nullable=True,
     least=Limit(1, f"{SCM}, {OPENPAI}"),
-    help="Number of succeeded tasks that completes the whole job; with null all tasks have to end.",
+    help=("Number of succeeded tasks after which the whole job completes; null to wait for all tasks."),
 )
 TASK_ROLES: Final = Records(
     key="taskRoles",
@@ -263,27 +265,27 @@ TASK_ROLES: Final = Records(
     identity="name",
     least=1,
     most=MOST_ROLES,
-    help="The task roles, at least one; the tasks of a role are equal.",
+    help="Task roles, at least one. All tasks of a role are identical.",
 )
 
 IS_DEBUG: Final = Flag(
     key="isDebug",
     source=f"{SCM}, {OPENPAI}",
     path="keep_failed_s",
-    help="Keep the container of a task that ended with an error for a week, to look into it.",
+    help="Keep the container of a failed task for one week for debugging.",
 )
 RDMA: Final = Flag(
     key="paiAzRDMA",
     source=OPENPAI,
     path="roles[].resources.rdma",
-    help="Give the tasks the devices for RDMA.",
+    help="Give tasks access to RDMA devices.",
 )
 JOB_ENVS: Final = Bag(
     key="jobEnvs",
     source=f"{SCM}, {OPENPAI}",
     path="env",
     known=(IS_DEBUG, RDMA),
-    help="Environment variables of the job; nothing in them is replaced.",
+    help="Environment variables of the job; values are used literally, without substitution.",
 )
 OURS: Final = "jobConsole"
 """Where our own object stands among `extras`."""
@@ -292,7 +294,7 @@ EXTRAS: Final = Bag(
     key="extras",
     source=f"{SCM}, {OPENPAI}",
     known=(ours.group(OURS),),
-    help="Whatever else belongs to the job; what is not understood is kept, and not used.",
+    help="Other job data. Unrecognized content is ignored (kept in the file).",
 )
 
 DIRECTORIES: Final = (

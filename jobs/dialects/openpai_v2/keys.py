@@ -65,36 +65,36 @@ NAME: Final = Text(
     allowed=r"a-zA-Z0-9_\-",
     longest=255,
     fallback="job",
-    help="Name of the job, unique among your own.",
+    help="Name of the job, unique among your jobs.",
 )
 TYPE: Final = Choice(
-    key="type", source=OPENPAI, required=True, meanings={"job": ""}, help="What the file describes: job."
+    key="type", source=OPENPAI, required=True, meanings={"job": ""}, help="Type of the file: job."
 )
-VERSION: Final = _text("version", "Version of the job file, for people.", numbers=True)
-CONTRIBUTOR: Final = _text("contributor", "Who wrote the job file.")
-DESCRIPTION: Final = _text("description", "What the job is for.", "description")
+VERSION: Final = _text("version", "Version of the job file, for information only.", numbers=True)
+CONTRIBUTOR: Final = _text("contributor", "Author of the job file.")
+DESCRIPTION: Final = _text("description", "Description of the job.", "description")
 
 # --- prerequisites --------------------------------------------------------------------------------------
 
 ITEM_VERSION: Final = _text("version", "Version of the prerequisite, for templates.", numbers=True)
-ITEM_NAME: Final = _text("name", "Name under which task roles ask for it.", required=True)
+ITEM_NAME: Final = _text("name", "Name that task roles use to refer to it.", required=True)
 ITEM_TYPE: Final = Choice(
     key="type",
     source=OPENPAI,
     required=True,
     meanings={"dockerimage": "image", "data": "data", "output": "output", "script": "code"},
-    help="What it is: dockerimage, data, output or script.",
+    help="Type: dockerimage, data, output or script.",
 )
 URI: Final = Texts(
     key="uri",
     source=OPENPAI,
     path="roles[].image",
     alone=True,
-    help="Where it is: one address, of data a list of them.",
+    help="Address; for data, a list of addresses.",
 )
 USERNAME: Final = _text("username", "User name for the registry.", "registry_auth.username")
 PASSWORD: Final = _text(
-    "password", "Password for the registry, best as <% $secrets.name %>.", "registry_auth.password"
+    "password", "Password for the registry, preferably as <% $secrets.name %>.", "registry_auth.password"
 )
 REGISTRY: Final = _text("registryuri", "Address of the registry.", "registry_auth.registry")
 AUTH: Final = Group(
@@ -102,7 +102,7 @@ AUTH: Final = Group(
     source=OPENPAI,
     path="registry_auth",
     keys=(USERNAME, PASSWORD, REGISTRY),
-    help="Login for the registry of the image.",
+    help="Credentials for the registry of the image.",
 )
 PREREQUISITES: Final = Records(
     key="prerequisites",
@@ -115,26 +115,26 @@ PREREQUISITES: Final = Records(
         ITEM_NAME,
         ITEM_TYPE,
         ITEM_VERSION,
-        _text("contributor", "Who provides the prerequisite."),
-        _text("description", "What the prerequisite is."),
+        _text("contributor", "Provider of the prerequisite."),
+        _text("description", "Description of the prerequisite."),
         AUTH,
         URI,
         _text("plugin", "Runtime plugin that fetches it."),
-        Texts(key="require", source=OPENPAI, help="Other prerequisites that it needs."),
+        Texts(key="require", source=OPENPAI, help="Other required prerequisites."),
     ),
-    help="Images, data, scripts and outputs that the task roles ask for by name.",
+    help="Images, data, scripts and outputs that task roles refer to by name.",
 )
 PARAMETERS: Final = Bag(
     key="parameters",
     source=f"{OPENPAI}, {SCM}",
     path="env",
-    help="Values for <% $parameters.name %> in commands; at SCM they are environment variables.",
+    help="Values for <% $parameters.name %> in commands; in SCM, environment variables.",
 )
 SECRETS: Final = Bag(
     key="secrets",
     source=OPENPAI,
     path="secret_env",
-    help="Secret values for <% $secrets.name %>; they are kept outside of the file.",
+    help="Secret values for <% $secrets.name %>, stored outside the file.",
 )
 RETRY_COUNT: Final = Integer(
     key="jobRetryCount",
@@ -142,7 +142,7 @@ RETRY_COUNT: Final = Integer(
     path="retry.limit",
     default=0,
     least=Limit(0, OPENPAI),
-    help="How often a failed job is tried again.",
+    help="Number of retries for a failed job.",
 )
 
 # --- task roles -----------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ MIN_FAILED: Final = Integer(
     path="roles[].completion.min_failed",
     default=1,
     nullable=True,
-    help="Number of failed tasks that fails the whole job; with null or -1 failed tasks never do.",
+    help="Number of failed tasks after which the whole job fails; null or -1 for never.",
 )
 MIN_SUCCEEDED: Final = Integer(
     key="minSucceededInstances",
@@ -170,17 +170,17 @@ MIN_SUCCEEDED: Final = Integer(
     path="roles[].completion.min_succeeded",
     default=None,
     nullable=True,
-    help="Number of succeeded tasks that completes the whole job; with null or -1 all have to end.",
+    help=("Number of succeeded tasks after which the whole job completes; null or -1 to wait for all tasks."),
 )
 COMPLETION: Final = Group(
     key="completion",
     source=OPENPAI,
     path="roles[].completion",
     keys=(MIN_FAILED, MIN_SUCCEEDED),
-    help="When this role decides the whole job.",
+    help="Completion policy: when this role decides the result of the job.",
 )
 TASK_RETRY_COUNT: Final = Integer(
-    key="taskRetryCount", source=OPENPAI, default=0, help="How often a failed task alone is tried again."
+    key="taskRetryCount", source=OPENPAI, default=0, help="Number of retries for a single failed task."
 )
 DOCKER_IMAGE: Final = Text(
     key="dockerImage",
@@ -188,11 +188,13 @@ DOCKER_IMAGE: Final = Text(
     path="roles[].image",
     required=True,
     blank=True,
-    help="Name of the prerequisite that is the image; empty for none, which OpenPAI itself does not take.",
+    help=(
+        "Name of the prerequisite to use as image. If empty, no image is used (OpenPAI itself requires one)."
+    ),
 )
-DATA: Final = _text("data", "Name of the prerequisite that is the data.", "mounts[data].uri")
-OUTPUT: Final = _text("output", "Name of the prerequisite that is the output.", "mounts[output].uri")
-SCRIPT: Final = _text("script", "Name of the prerequisite that is the code.", "mounts[code].uri")
+DATA: Final = _text("data", "Name of the prerequisite to use as data.", "mounts[data].uri")
+OUTPUT: Final = _text("output", "Name of the prerequisite to use as output.", "mounts[output].uri")
+SCRIPT: Final = _text("script", "Name of the prerequisite to use as code.", "mounts[code].uri")
 SHM_MB: Final = Integer(
     key="shmMB",
     source=OPENPAI,
@@ -201,21 +203,21 @@ SHM_MB: Final = Integer(
     default=512,
     floor=Limit(0, CONSOLE),
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help="Shared memory of each task in MB; 512 when left out.",
+    help="Shared memory of each task in MB. Default: 512.",
 )
 SCM_SHM_MB: Final = replace(SHM_MB, source=SCM, help="Shared memory of each task in MB (SCM only).")
 INFINIBAND: Final = Flag(
     key="infiniband",
     source=OPENPAI,
     path="roles[].resources.rdma",
-    help="Give the tasks the devices for RDMA.",
+    help="Give tasks access to RDMA devices.",
 )
 CONTAINER: Final = Group(
     key="extraContainerOptions",
     source=OPENPAI,
     path="roles[].resources",
     keys=(SHM_MB, INFINIBAND),
-    help="More about the containers.",
+    help="More container settings.",
 )
 CPU: Final = Integer(
     key="cpu",
@@ -272,9 +274,9 @@ PORTS: Final = Counts(
         default=1,
         floor=Limit(1, OPENPAI),
         most=Limit(MOST_PORTS, CONSOLE),
-        help="How many ports of this label.",
+        help="Number of ports with this label.",
     ),
-    help="Ports that each task needs: how many under each label.",
+    help="Ports of each task: number of ports per label.",
 )
 RESOURCES: Final = Group(
     key="resourcePerInstance",
@@ -282,15 +284,17 @@ RESOURCES: Final = Group(
     path="roles[].resources",
     required=True,
     keys=(GPU, CPU, MEMORY_MB, STORAGE_GB, PORTS),
-    help="What each task is given.",
+    help="Resources of each task.",
 )
 COMMANDS: Final = Texts(
     key="commands",
     source=OPENPAI,
     path="roles[].command",
     required=True,
-    help="The commands of each task, one after the other in one shell; exports at the beginning are its "
-    "environment.",
+    help=(
+        "Commands of each task, run one after the other in one shell; exports at the beginning "
+        "set environment variables."
+    ),
 )
 TASK_ROLES: Final = Named(
     key="taskRoles",
@@ -307,14 +311,14 @@ TASK_ROLES: Final = Named(
         DATA,
         OUTPUT,
         SCRIPT,
-        Texts(key="prerequisites", source=OPENPAI, help="Further prerequisites of the role."),
+        Texts(key="prerequisites", source=OPENPAI, help="Other prerequisites of the role."),
         CONTAINER,
         SCM_SHM_MB,
         RESOURCES,
         COMMANDS,
         replace(PROTOCOL_VERSION, required=False),
     ),
-    help="The task roles by name, at least one; the tasks of a role are equal.",
+    help="Task roles by name, at least one. All tasks of a role are identical.",
 )
 
 # --- deployments and defaults ---------------------------------------------------------------------------
@@ -323,10 +327,10 @@ PRE_COMMANDS: Final = Texts(
     key="preCommands",
     source=OPENPAI,
     path="roles[].env",
-    help="Commands before the role's own; exports among them are its environment.",
+    help="Commands to run before the role's own; exports in them set environment variables.",
 )
 POST_COMMANDS: Final = Texts(
-    key="postCommands", source=OPENPAI, path="roles[].command", help="Commands after the role's own."
+    key="postCommands", source=OPENPAI, path="roles[].command", help="Commands to run after the role's own."
 )
 DEPLOYMENT_NAME: Final = _text("name", "Name of the deployment.", required=True)
 DEPLOYMENT_ROLES: Final = Named(
@@ -335,7 +339,7 @@ DEPLOYMENT_ROLES: Final = Named(
     path="roles",
     most=MOST_ROLES,
     keys=(PRE_COMMANDS, POST_COMMANDS),
-    help="What it adds to which task role.",
+    help="Additions by task role.",
 )
 DEPLOYMENTS: Final = Records(
     key="deployments",
@@ -344,18 +348,18 @@ DEPLOYMENTS: Final = Records(
     identity="name",
     most=MOST_ROLES,
     keys=(DEPLOYMENT_NAME, replace(VERSION, help="Version of the deployment."), DEPLOYMENT_ROLES),
-    help="Ways of running the job: commands before and after those of the task roles.",
+    help="Deployments: commands to run before and after those of the task roles.",
 )
-DEPLOYMENT: Final = _text("deployment", "The deployment that is used.", "roles[].command")
+DEPLOYMENT: Final = _text("deployment", "Deployment to use.", "roles[].command")
 VIRTUAL_CLUSTER: Final = _text(
-    "virtualCluster", "The virtual cluster that the job runs on; the default one when left out.", "quota"
+    "virtualCluster", "Virtual cluster that runs the job. If omitted, the default one.", "quota"
 )
 DEFAULTS: Final = Group(
     key="defaults",
     source=OPENPAI,
     path="*",
     keys=(DEPLOYMENT, VIRTUAL_CLUSTER),
-    help="What is used when nothing else is said.",
+    help="Defaults.",
 )
 
 # --- extras ---------------------------------------------------------------------------------------------
@@ -366,7 +370,7 @@ SKU_TYPE: Final = Text(
     path="roles[].resources.gpu_type",
     aliases=("gpuType",),
     blank=True,
-    help="Type of the GPUs; any type when left out.",
+    help="GPU type. If omitted, any type.",
 )
 PRIORITY_CLASS: Final = Choice(
     key="jobPriorityClass",
@@ -374,7 +378,7 @@ PRIORITY_CLASS: Final = Choice(
     path="priority",
     meanings={"crit": "9", "prod": "7", "test": "4", "oppo": "1"},
     open=True,
-    help="Priority: crit, prod, test or oppo (what others leave idle).",
+    help="Priority: crit, prod, test or oppo (idle resources of others).",
 )
 HIVED_ROLES: Final = Named(
     key="taskRoles",
@@ -383,9 +387,9 @@ HIVED_ROLES: Final = Named(
     most=MOST_ROLES,
     keys=(
         SKU_TYPE,
-        Integer(key="skuNum", source=OPENPAI, help="How many units of that type each task gets."),
+        Integer(key="skuNum", source=OPENPAI, help="Number of units of this type per task."),
     ),
-    help="What each task role asks of the HiveD scheduler.",
+    help="HiveD scheduler requests by task role.",
 )
 HIVED: Final = Group(
     key="hivedScheduler",
@@ -395,7 +399,7 @@ HIVED: Final = Group(
     help="Options of the HiveD scheduler.",
 )
 STORAGE_NAME: Final = _text("name", "Name of the storage.", "mounts[data].id", required=True)
-STORAGE_PATH: Final = _text("mountPath", "Where it is mounted; /mnt/name when left out.", "mounts[data].path")
+STORAGE_PATH: Final = _text("mountPath", "Mount path. Default: /mnt/name.", "mounts[data].path")
 STORAGES: Final = Records(
     key="storages",
     source=OPENPAI,
@@ -403,7 +407,7 @@ STORAGES: Final = Records(
     identity="name",
     most=MOST_ROLES,
     keys=(STORAGE_NAME, STORAGE_PATH),
-    help="Storages of the cluster that the tasks see.",
+    help="Cluster storage visible to the tasks.",
 )
 PLUGIN: Final = _text(
     "plugin",
@@ -415,13 +419,13 @@ LOG_DIRECTORIES: Final = Bag(
     key="logdir",
     source=OPENPAI,
     path="tensorboard.log_path",
-    help="What TensorBoard shows: directories by name; the first one is taken.",
+    help="Directories to show in TensorBoard, by name; only the first one is used.",
 )
 STORAGE_NAMES: Final = Texts(
     key="storageConfigNames",
     source=OPENPAI,
     path="mounts[data].id",
-    help="Storages of the cluster for the plugin teamwise_storage.",
+    help="Cluster storage for the plugin teamwise_storage.",
 )
 PLUGINS: Final = Records(
     key="com.microsoft.pai.runtimeplugin",
@@ -431,16 +435,16 @@ PLUGINS: Final = Records(
     most=MOST_ROLES,
     keys=(
         PLUGIN,
-        Texts(key="taskroles", source=OPENPAI, help="The task roles that it is for; all when left out."),
+        Texts(key="taskroles", source=OPENPAI, help="Task roles that use the plugin. If omitted, all."),
         Bag(
             key="parameters",
             source=OPENPAI,
             known=(LOG_DIRECTORIES, STORAGE_NAMES),
-            help="What the plugin is told.",
+            help="Plugin parameters.",
         ),
-        Bag(key="failurePolicy", source=OPENPAI, help="What happens when it fails."),
+        Bag(key="failurePolicy", source=OPENPAI, help="Failure policy."),
     ),
-    help="Runtime plugins; TensorBoard and storages are understood, the others are kept for OpenPAI.",
+    help=("Runtime plugins. TensorBoard and storage are supported; others are ignored (kept for OpenPAI)."),
 )
 OURS: Final = "jobConsole"
 """What v2 has no key for is kept under this one of `extras`."""
@@ -451,7 +455,7 @@ OUR_RETRY: Final = Integer(
     path="retry",
     default=0,
     least=Limit(-2, "OpenPAI v0.14"),
-    help="Protocol v1's retryCount below 0: -1 retries without end, -2 also after success.",
+    help=("Negative retryCount of protocol v1: -1 for unlimited retries, -2 to also rerun after success."),
 )
 OUR_KEEP: Final = Integer(
     key="keepFailedSeconds",
@@ -460,9 +464,9 @@ OUR_KEEP: Final = Integer(
     default=0,
     least=Limit(0, CONSOLE),
     most=Limit(10**9, CONSOLE),
-    help="How long a failed container is kept (protocol v1's isDebug).",
+    help="Time to keep a failed container (isDebug of protocol v1).",
 )
-OUR_AUTH_FILE: Final = _text("authFile", "Protocol v1's authFile.", "registry_auth.file_uri")
+OUR_AUTH_FILE: Final = _text("authFile", "authFile of protocol v1.", "registry_auth.file_uri")
 OUR_BEGIN: Final = Counts(
     key="beginAt",
     source=CONSOLE,
@@ -477,7 +481,7 @@ OUR_BEGIN: Final = Counts(
         most=Limit(MOST_PORTS, CONSOLE),
         help="The first port number.",
     ),
-    help="Protocol v1's beginAt: the first number of the ports under a label.",
+    help="beginAt of protocol v1: first port number of a label.",
 )
 OUR_DISK: Final = replace(
     STORAGE_GB, key="diskMB", unit="MiB", source=CONSOLE, help="Disk of each container in MB."
@@ -488,7 +492,7 @@ OUR_ROLES: Final = Named(
     path="roles",
     most=MOST_ROLES,
     keys=(OUR_BEGIN, OUR_DISK),
-    help="The same for each task role.",
+    help="The same settings per task role.",
 )
 OUR_OLD_KEYS: Final = (OUR_RETRY, OUR_KEEP, OUR_AUTH_FILE, OUR_ROLES)
 """Protocol v1's own names, which are still read, and kept up to date where they are."""
@@ -505,21 +509,19 @@ EXTRAS: Final = Group(
             key="gangAllocation",
             source=OPENPAI,
             default=True,
-            help="Whether all tasks have to start together.",
+            help="Whether all tasks must start together.",
         ),
-        _text("submitFrom", "The page or tool that the job came from."),
-        Bag(
-            key="jobStatusChangeNotification", source=OPENPAI, help="Changes of state that are told by mail."
-        ),
+        _text("submitFrom", "Page or tool that created the job."),
+        Bag(key="jobStatusChangeNotification", source=OPENPAI, help="State changes to notify by e-mail."),
         Group(
             key=OURS,
             source=CONSOLE,
             path="*",
             keys=(*OUR_OLD_KEYS, *ours.KEYS),
-            help="What v2 has no key for and the console knows, in the console's own names.",
+            help="Console settings that v2 can't express, under the console's own names.",
         ),
     ),
-    help="Whatever else belongs to the job; what is not understood is kept, and not used.",
+    help="Other job data. Unrecognized content is ignored (kept in the file).",
 )
 
 JOB: Final[tuple[AnyKey, ...]] = (

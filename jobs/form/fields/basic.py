@@ -17,7 +17,7 @@ BASIC: Final = (
         FieldKind.TEXT,
         _("Job name"),
         PlainText(required=True, longest=256),
-        help=_("Best from letters, digits, “-”, “_” and “.”: every system takes those."),
+        help=_("Recommended characters: letters, digits, “-”, “_” and “.”; every system accepts them."),
         source=f"{BOTH}, {SCM_MANUAL}: basic information",
     ),
     Field(
@@ -26,15 +26,17 @@ BASIC: Final = (
         FieldKind.LONG,
         _("Description"),
         PlainText(strip=False),
-        help=_("What this run is about, for whoever finds it later."),
+        help=_("Purpose of this run."),
         source="CreateJob: Description",
     ),
     Field(
         "workspace",
         "/workspace",
         FieldKind.TEXT,
-        _("Workspace, as the file names it"),
-        help=_("The workspace's id where the file goes. Where the job runs here is chosen above."),
+        _("Workspace ID in the file"),
+        help=_(
+            "Workspace ID on the target system. To change where the job runs here, use the selection above."
+        ),
         source=f"{BOTH}: target workspace",
     ),
     Field(
@@ -43,11 +45,14 @@ BASIC: Final = (
         FieldKind.CHOICE,
         _("Visibility"),
         choice_of(Visibility, none=False),
-        help=_("Others in the workspace always see name, state and resources; the rest if you let them."),
+        help=_("Workspace members always see the name, state and resources; the rest only if you allow it."),
         source="CreateJob: Accessibility",
         options=(
-            ("private", _("Only I and the workspace's admins see its file, log and files")),
-            ("public", _("Everybody in the workspace sees its file, log and files")),
+            (
+                "private",
+                _("Private: only I and workspace admins can see the job file, logs and output files"),
+            ),
+            ("public", _("Workspace: all members can see the job file, logs and output files")),
         ),
     ),
 )

@@ -18,9 +18,9 @@ ENVIRONMENT: Final = (
         _("Node image"),
         PlainText(fits=r"\S*", wrong="no_image_name"),
         help=_(
-            "What the nodes start from: an official or custom image, or the address of one in a registry "
-            "that the nodes can reach, or a .sqsh file where the cluster takes those. An image in a private "
-            "registry needs a user name and a password."
+            "An official or custom image, an image address in a registry that the nodes can reach, "
+            "or a .sqsh file if the cluster supports it. Private registries need a user name and "
+            "password."
         ),
         source=f"{BOTH}: node image",
         placeholder="registry.example.com/team/image:tag",
@@ -31,7 +31,7 @@ ENVIRONMENT: Final = (
         FieldKind.FLAG,
         _("Image acceleration"),
         Flag(),
-        help=_("The accelerated edition of an image in Alibaba's registry, which starts while it is pulled."),
+        help=_("Accelerated version of an image in Alibaba's registry; starts while it is pulled."),
         source=f"{BOTH}: image acceleration",
     ),
     Field(
@@ -39,7 +39,7 @@ ENVIRONMENT: Final = (
         "/registry_auth/registry",
         FieldKind.TEXT,
         _("Registry"),
-        help=_("Empty: the registry of the image."),
+        help=_("Empty: the image's registry."),
         source=f"{BOTH}: private image",
     ),
     Field(
@@ -55,7 +55,7 @@ ENVIRONMENT: Final = (
         FieldKind.CHOICE,
         _("Registry password"),
         PlainText(),
-        help=_("One of your saved secrets. The file only names it."),
+        help=_("One of your saved secrets. Only its name is written to the file."),
         source=f"{BOTH}: private image",
     ),
     Field(
@@ -64,7 +64,7 @@ ENVIRONMENT: Final = (
         FieldKind.SECRET,
         _("New registry password"),
         PlainText(strip=False),
-        help=_("It is saved among your secrets, and only its name is written into the file."),
+        help=_("Saved in your secrets; only its name is written to the file."),
         source=f"{BOTH}: private image",
     ),
     Field(
@@ -72,7 +72,10 @@ ENVIRONMENT: Final = (
         "/registry_auth/file_uri",
         FieldKind.TEXT,
         _("Authentication file"),
-        help=_("A file that the engine can read, with the registry's address, user and password."),
+        help=_(
+            "A file with the registry address, user name and password; must be readable by the "
+            "container engine."
+        ),
         source=f"{SCM_MANUAL}: authFile",
     ),
     Field(
@@ -82,8 +85,8 @@ ENVIRONMENT: Final = (
         _("Start command"),
         PlainText(required=True, strip=False),
         help=_(
-            "A shell command, as in python train.py. What the console puts into the environment is there "
-            "as $NAME; type $ to see the names. Results written where a dataset is mounted stay."
+            "A shell command, e.g. python train.py. Environment variables are available as $NAME; "
+            "type $ to list them. Results written to a mounted dataset are preserved."
         ),
         source=f"{BOTH}: start command",
     ),
@@ -93,7 +96,7 @@ ENVIRONMENT: Final = (
         FieldKind.LONG,
         _("Third-party libraries"),
         Lines(),
-        help=_("Python packages that are installed before the command, one a line."),
+        help=_("Python packages to install before the command, one per line."),
         source=f"{PAGE_ZH}: third-party libraries, list",
         placeholder="transformers==4.44.0",
     ),
@@ -101,8 +104,8 @@ ENVIRONMENT: Final = (
         "libraries-folder",
         "/requirements/directory",
         FieldKind.TEXT,
-        _("Folder of requirements.txt"),
-        help=_("Instead of a list: the folder inside the job where a requirements.txt is."),
+        _("requirements.txt folder"),
+        help=_("Alternative to the list: folder in the job that contains requirements.txt."),
         source=f"{PAGE_ZH}: third-party libraries, directory",
         placeholder="/root/code",
     ),
@@ -112,7 +115,7 @@ ENVIRONMENT: Final = (
         FieldKind.LONG,
         _("Environment modules"),
         Lines(),
-        help=_("Loaded with module load before the command, one a line, where the cluster has them."),
+        help=_("Loaded with module load before the command, one per line. Must be available on the cluster."),
         source="JobSpec",
         placeholder="cuda/12.4",
     ),
@@ -121,7 +124,7 @@ ENVIRONMENT: Final = (
         "/software/conda",
         FieldKind.TEXT,
         _("conda environment"),
-        help=_("The environment's folder where the job runs. A job has this or a venv."),
+        help=_("Path of the environment on the node. Can't be combined with a venv."),
         source="JobSpec",
         placeholder="/opt/conda/envs/train",
     ),
@@ -130,7 +133,7 @@ ENVIRONMENT: Final = (
         "/software/venv",
         FieldKind.TEXT,
         _("Python venv"),
-        help=_("The venv's folder where the job runs."),
+        help=_("Path of the venv on the node."),
         source="JobSpec",
         placeholder="/home/me/venv",
     ),
@@ -139,7 +142,7 @@ ENVIRONMENT: Final = (
         "/code/id",
         FieldKind.TEXT,
         _("Registered code"),
-        help=_("The id of a code source that the workspace keeps."),
+        help=_("ID of a code source in the workspace."),
         source=f"{PAGE_ZH}: code, online",
     ),
     Field(
@@ -147,7 +150,7 @@ ENVIRONMENT: Final = (
         "/code/uri",
         FieldKind.TEXT,
         _("Repository"),
-        help=_("The address of a git repository that you may read. It is fetched before the command."),
+        help=_("URL of a git repository that you can read. Fetched before the command runs."),
         source=f"{PAGE_ZH}: code, online",
         placeholder="https://git.example.com/team/code.git",
     ),
@@ -156,7 +159,7 @@ ENVIRONMENT: Final = (
         "/code/branch",
         FieldKind.TEXT,
         _("Branch"),
-        help=_("Empty: the repository's own."),
+        help=_("Empty: default branch."),
         source=f"{PAGE_ZH}: code, online",
     ),
     Field(
@@ -164,15 +167,15 @@ ENVIRONMENT: Final = (
         "/code/commit",
         FieldKind.TEXT,
         _("Commit"),
-        help=_("Empty: the newest of the branch."),
+        help=_("Empty: latest commit on the branch."),
         source=f"{PAGE_ZH}: code, online",
     ),
     Field(
         "code-path",
         "/code/path",
         FieldKind.TEXT,
-        _("Where the code appears"),
-        help=_("The folder inside the job. Empty: /root/code."),
+        _("Code path"),
+        help=_("Folder in the job. Empty: /root/code."),
         source=f"{PAGE_ZH}: code, mount path",
         placeholder="/root/code",
     ),
@@ -185,9 +188,9 @@ ENV: Final = Rows(
     (
         cell("name", FieldKind.TEXT, _("Name")),
         cell("value", FieldKind.TEXT, _("Value"), PlainText(strip=False)),
-        cell("secret", FieldKind.CHOICE, _("or one of my secrets")),
+        cell("secret", FieldKind.CHOICE, _("Or one of my secrets")),
     ),
-    help=_("Settings for the command, as names and values. PAI-DLC takes up to 20."),
+    help=_("Names and values. PAI-DLC allows up to 20."),
     source=f"{PAGE_ZH}: environment variables",
 )
 
@@ -201,14 +204,14 @@ MOUNTS: Final = Rows(
         cell(
             "uri",
             FieldKind.TEXT,
-            _("What is mounted"),
+            _("Mount source"),
             placeholder="oss://bucket.oss-cn-hangzhou.aliyuncs.com/data/",
         ),
         cell("path", FieldKind.TEXT, _("Mount path"), placeholder="/mnt/data"),
         cell(
             "purpose",
             FieldKind.CHOICE,
-            _("What it is for"),
+            _("Purpose"),
             choice_of(MountPurpose, none=False),
             options=(("data", _("Data")), ("output", _("Output")), ("code", _("Code"))),
         ),
@@ -216,9 +219,10 @@ MOUNTS: Final = Rows(
         cell("options", FieldKind.TEXT, _("Advanced settings"), Pairs(), placeholder='{"mountType":"ossfs"}'),
     ),
     help=_(
-        "OSS as oss://bucket.endpoint/folder/, general NAS as nas://id.region/folder/, extreme NAS as "
-        "nas://extreme-id.region/folder/, CPFS as cpfs://id.region/folder/, BMCPFS as bmcpfs://id/folder/, "
-        "PFS as pfs://id/folder/, or a folder of the host, as /data/set, where the cluster lends it."
+        "OSS: oss://bucket.endpoint/folder/. General NAS: nas://id.region/folder/. Extreme "
+        "NAS: nas://extreme-id.region/folder/. CPFS: cpfs://id.region/folder/. BMCPFS: "
+        "bmcpfs://id/folder/. PFS: pfs://id/folder/. Host folder, if the cluster allows it: "
+        "/data/set."
     ),
     source=f"{BOTH}: direct mounts",
 )
@@ -234,6 +238,6 @@ DATASETS: Final = Rows(
         cell("read-only", FieldKind.FLAG, _("Read-only"), Flag()),
         cell("options", FieldKind.TEXT, _("Advanced settings"), Pairs()),
     ),
-    help=_("By the id under which the workspace keeps them. The command finds each at its mount path."),
+    help=_("Datasets of the workspace, by ID. Each is available at its mount path."),
     source=f"{BOTH}: datasets",
 )

@@ -12,26 +12,26 @@ from jobs.form.measures import Choice, Flag, Measure, PlainText
 from jobs.form.subfields import TextArgument
 
 _ARGUMENTS: Final = {
-    "job-execution-mode": _("How the job runs"),
-    "enable-job-restart": _("Start the job again"),
-    "max-num-of-job-restart": _("Restarts at most"),
-    "job-restart-timeout": _("Longest time of a restart (seconds)"),
-    "enable-job-hang-detection": _("Find out when it hangs (Sync only)"),
-    "job-hang-interval": _("It hangs after (seconds)"),
-    "enable-c4d-hang-detection": _("C4D finds out when it hangs"),
-    "enable-log-hang-detection": _("The log tells when it hangs"),
-    "enable-local-detection": _("Look for faults on the node"),
-    "enable-perftracker": _("Track performance"),
-    "fault-tolerant-policy": _("Start again"),
-    "sanity-check-timing": _("When it is done"),
-    "sanity-check-timeout-ops": _("When it takes too long"),
+    "job-execution-mode": _("Execution mode"),
+    "enable-job-restart": _("Restart the job"),
+    "max-num-of-job-restart": _("Maximum restarts"),
+    "job-restart-timeout": _("Restart timeout (seconds)"),
+    "enable-job-hang-detection": _("Hang detection (Sync only)"),
+    "job-hang-interval": _("Hang timeout (seconds)"),
+    "enable-c4d-hang-detection": _("C4D hang detection"),
+    "enable-log-hang-detection": _("Log-based hang detection"),
+    "enable-local-detection": _("Local fault detection"),
+    "enable-perftracker": _("Performance tracking"),
+    "fault-tolerant-policy": _("Restart policy"),
+    "sanity-check-timing": _("Check timing"),
+    "sanity-check-timeout-ops": _("On timeout"),
 }
 _WORDS: Final = {
     "Sync": _("Synchronous"),
     "Async": _("Asynchronous"),
     "True": _("Yes"),
     "False": _("No"),
-    "OnFailure": _("After every failure"),
+    "OnFailure": _("On any failure"),
     "ExitCodeAndErrorMsg": _("By exit code and error message"),
 }
 
@@ -39,7 +39,7 @@ _WORDS: Final = {
 def _argument(prefix: str, path: str, each: subfields.KnownArgument) -> Field:
     """An argument as a field of its own."""
     options: tuple[tuple[str, Words], ...] = (
-        ("", _("As the target has it")),
+        ("", _("Default")),
         *((value, _WORDS[value]) for value in each.options),
     )
     measure: Measure = PlainText(fits=r"[0-9]{1,9}", wrong="no_number") if each.number else PlainText()
@@ -66,8 +66,8 @@ FAULTS: Final = (
         _("Automatic fault tolerance"),
         Flag(),
         help=_(
-            "Watches the job for errors of the algorithm and works around them. Its own instance takes "
-            "1 CPU core and 1 GiB of memory of the quota, or an ecs.c6.large of public resources."
+            "Detects errors at the algorithm level and works around them. Uses an extra instance: "
+            "1 CPU core and 1 GiB of the quota, or an ecs.c6.large of public resources."
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),
@@ -76,8 +76,8 @@ FAULTS: Final = (
         "fault-arguments",
         "/fault_tolerance/arguments",
         FieldKind.TEXT,
-        _("All arguments of fault tolerance"),
-        help=_("The same and any others as they stand in the file."),
+        _("All fault tolerance arguments"),
+        help=_("These and other arguments, as written in the file."),
         source=f"{BOTH}: automatic fault tolerance",
         placeholder="--enable-job-restart=True --max-num-of-job-restart=3",
     ),
@@ -88,8 +88,8 @@ FAULTS: Final = (
         _("Sanity check"),
         Flag(),
         help=_(
-            "Examines the nodes before training and sets faulty ones aside. Only for PyTorch jobs with GPUs "
-            "on a Lingjun quota."
+            "Checks the nodes before training and isolates faulty ones. PyTorch jobs with GPUs on "
+            "a Lingjun quota only."
         ),
         source=f"{BOTH}: sanity check",
     ),
@@ -98,7 +98,7 @@ FAULTS: Final = (
         "sanity-arguments",
         "/sanity_check/arguments",
         FieldKind.TEXT,
-        _("All arguments of the sanity check"),
+        _("All sanity check arguments"),
         source=f"{BOTH}: sanity check",
     ),
     Field(
@@ -107,14 +107,14 @@ FAULTS: Final = (
         FieldKind.FLAG,
         "TensorBoard",
         Flag(),
-        help=_("A TensorBoard runs beside the job."),
+        help=_("Runs TensorBoard alongside the job."),
         source="JobSpec",
     ),
     Field(
         "tensorboard-path",
         "/tensorboard/log_path",
         FieldKind.TEXT,
-        _("Folder of the TensorBoard"),
+        _("TensorBoard log folder"),
         source="JobSpec",
         placeholder="/root/logs",
     ),
@@ -128,8 +128,8 @@ ROLES: Final = (
         FieldKind.TEXT,
         _("Instance RAM role"),
         help=_(
-            "Empty: no role. “default”: PAI's own, which reaches MaxCompute as you do and the workspace's "
-            "default OSS bucket. Or the ARN of a custom role."
+            "Empty: no role. “default”: the PAI default role, with your MaxCompute permissions and "
+            "access to the workspace's default OSS bucket. Or the ARN of a custom role."
         ),
         source=f"{BOTH}: instance RAM role",
         placeholder="acs:ram::123456:role/training",

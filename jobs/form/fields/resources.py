@@ -34,7 +34,7 @@ RESOURCES: Final = (
         "/quota",
         FieldKind.TEXT,
         _("Resource quota"),
-        help=_("As the file names it. Empty: public resources, or the quota that was chosen above."),
+        help=_("Name in the file. Empty: public resources, or the quota selected above."),
         source=f"{BOTH}: resource quota",
     ),
     Field(
@@ -43,7 +43,7 @@ RESOURCES: Final = (
         FieldKind.NUMBER,
         _("Priority"),
         Number(least=1, most=9, optional=True),
-        help=_("From 1 to 9 among the jobs of one quota; 1 is the lowest."),
+        help=_("1 (lowest) to 9, among jobs in the same quota."),
         source=f"{BOTH}: priority",
     ),
     Field(
@@ -52,7 +52,7 @@ RESOURCES: Final = (
         FieldKind.CHOICE,
         _("Framework"),
         choice_of(Framework),
-        help=_("Which roles the job has, and what is told to each so that they find each other."),
+        help=_("Sets the job's roles and the environment variables they use to find each other."),
         source=f"{BOTH}: framework",
         options=(
             ("", _("None: plain processes")),
@@ -73,7 +73,7 @@ RESOURCES: Final = (
         FieldKind.TEXT,
         _("Role"),
         PlainText(required=True, longest=255),
-        help=_("Worker, PS, Chief, Evaluator, GraphLearn, Master or Head, as the framework has it."),
+        help=_("Worker, PS, Chief, Evaluator, GraphLearn, Master or Head, depending on the framework."),
         source=f"{BOTH}: job resources",
     ),
     Field(
@@ -89,7 +89,9 @@ RESOURCES: Final = (
         "/roles/*/resources/instance_type",
         FieldKind.TEXT,
         _("Resource specification"),
-        help=_("A ready-made size instead of amounts, where the target has them, as ecs.g6.large."),
+        help=_(
+            "A predefined size such as ecs.g6.large instead of individual amounts, if the target supports it."
+        ),
         source=f"{BOTH}: resource specification",
     ),
     Field(
@@ -133,7 +135,7 @@ RESOURCES: Final = (
         FieldKind.NUMBER,
         _("Shared memory"),
         MemorySize(named=True),
-        help=_("With its unit, such as 512 MiB or 2 GiB."),
+        help=_("Include the unit, e.g. 512 MiB or 2 GiB."),
         source=f"{BOTH}: shared memory (GiB)",
     ),
     Field(
@@ -151,25 +153,25 @@ RESOURCES: Final = (
         FieldKind.FLAG,
         _("RDMA network"),
         Flag(),
-        help=_("A custom image has to bring the RDMA libraries itself."),
+        help=_("Custom images must include the RDMA libraries."),
         source=f"{BOTH}: Lingjun, RDMA",
     ),
     Field(
         "roles-*-min-failed",
         "/roles/*/completion/min_failed",
         FieldKind.NUMBER,
-        _("The job fails after so many failed"),
+        _("Fail after N failed replicas"),
         Number(least=1, optional=True),
-        help=_("Empty: the job does not fail because of this role."),
+        help=_("Empty: this role never fails the job."),
         source=f"{SCM_MANUAL}: minFailedTaskCount",
     ),
     Field(
         "roles-*-min-succeeded",
         "/roles/*/completion/min_succeeded",
         FieldKind.NUMBER,
-        _("The job succeeds after so many succeeded"),
+        _("Succeed after N succeeded replicas"),
         Number(least=1, optional=True),
-        help=_("Empty: when all have ended."),
+        help=_("Empty: when all replicas finish."),
         source=f"{SCM_MANUAL}: minSucceededTaskCount",
     ),
     Field(
@@ -179,7 +181,7 @@ RESOURCES: Final = (
         _("Bid by discount"),
         Number(least=10, most=90, optional=True),
         unit="%",
-        help=_("At most so much of the market price, from 10 % to 90 %, for preemptible resources."),
+        help=_("Maximum share of the market price, 10 % to 90 %, for preemptible resources."),
         source=f"{BOTH}: bid price",
     ),
     Field(
@@ -188,35 +190,35 @@ RESOURCES: Final = (
         FieldKind.NUMBER,
         _("Bid by price"),
         Number(MONEY, least=1, optional=True),
-        unit=_("an hour"),
-        help=_("At most this price an hour, for preemptible resources."),
+        unit=_("per hour"),
+        help=_("Maximum price per hour for preemptible resources."),
         source=f"{PAGE_JA}: bid price",
     ),
     Field(
         "roles-*-nodes-only",
         "/roles/*/nodes/only",
         FieldKind.LONG,
-        _("Only on these nodes"),
+        _("Allowed nodes"),
         Lines(loosely=True),
-        help=_("Names of nodes, one a line."),
+        help=_("Node names, one per line."),
         source=f"{BOTH}: node-specific scheduling",
     ),
     Field(
         "roles-*-nodes-never",
         "/roles/*/nodes/never",
         FieldKind.LONG,
-        _("Never on these nodes"),
+        _("Excluded nodes"),
         Lines(loosely=True),
-        help=_("Names of nodes, one a line."),
+        help=_("Node names, one per line."),
         source=f"{BOTH}: node-specific scheduling",
     ),
     Field(
         "roles-*-nodes-labels",
         "/roles/*/nodes/labels",
         FieldKind.LONG,
-        _("Only on nodes with these labels"),
+        _("Required node labels"),
         Pairs(),
-        help=_("A label and its value, label=value, one a line."),
+        help=_("label=value, one per line."),
         source="JobSpec",
     ),
 )
@@ -228,11 +230,11 @@ PORTS: Final = Rows(
     (
         cell("label", FieldKind.TEXT, _("Label"), placeholder="tensorboard"),
         cell("begin", FieldKind.NUMBER, _("First port"), Number(most=65535, none=0, optional=True)),
-        cell("count", FieldKind.NUMBER, _("How many"), Number(least=1, none=1, optional=True)),
+        cell("count", FieldKind.NUMBER, _("Count"), Number(least=1, none=1, optional=True)),
     ),
     help=_(
-        "Each becomes an address that only you and the workspace's admins reach. "
-        "Without a first port, a free one is chosen."
+        "Each port becomes an address that only you and the workspace admins can reach. "
+        "Without a first port, a free one is selected automatically."
     ),
     source=f"{SCM_MANUAL}: ports",
 )
@@ -249,13 +251,13 @@ RUNNING: Final = (
         FieldKind.CHOICE,
         _("Idle resources"),
         choice_of(Idle),
-        help=_("Runs on what other quotas leave idle; it is ended when they want it back."),
+        help=_("Runs on idle resources of other quotas; the job is stopped when their owners need them."),
         source=f"{BOTH}: idle resources",
         options=(
-            ("", _("As the quota says")),
+            ("", _("Quota default")),
             ("forbid", _("Never")),
-            ("accept", _("Also on idle resources")),
-            ("force", _("Only on idle resources")),
+            ("accept", _("Allow borrowing idle resources")),
+            ("force", _("Idle resources only")),
         ),
     ),
     Field(
@@ -264,26 +266,28 @@ RUNNING: Final = (
         FieldKind.FLAG,
         _("CPU affinity"),
         Flag(),
-        help=_("Binds processes to cores: fewer cache misses and switches, for what is sensitive to them."),
+        help=_(
+            "Binds processes to cores. Reduces cache misses and context switches for sensitive workloads."
+        ),
         source=f"{BOTH}: CPU affinity",
     ),
     Field(
         "time-limit",
         "/time_limit_s",
         FieldKind.NUMBER,
-        _("Longest running time"),
+        _("Time limit"),
         Number(HOUR, least=1, optional=True),
         unit=HOURS,
-        help=_("After that the job is ended. Empty: no limit; the PAI page begins with 30 hours."),
+        help=_("The job is stopped after this time. Empty: no limit; the PAI console defaults to 30 hours."),
         source=f"{PAGE_ZH}: longest running time",
     ),
     Field(
         "end-signal",
         "/end_signal/signal",
         FieldKind.CHOICE,
-        _("Signal before the end"),
+        _("Warning signal"),
         Choice({"": "", **{each: each for each in ("USR1", "USR2", "INT", "HUP", "TERM")}}),
-        help=_("A warning to the job's processes, so that they can save what they have."),
+        help=_("Sent to the job's processes so that they can save their state."),
         source="JobSpec",
         options=(("", _("None")), *((each, f"SIG{each}") for each in ("USR1", "USR2", "INT", "HUP", "TERM"))),
     ),
@@ -291,7 +295,7 @@ RUNNING: Final = (
         "end-signal-before",
         "/end_signal/seconds_before",
         FieldKind.NUMBER,
-        _("How long before the end"),
+        _("Time before the end"),
         Number(optional=True, none=300),
         unit=_("seconds"),
         help=_("Empty: 300."),
@@ -301,10 +305,10 @@ RUNNING: Final = (
         "grace",
         "/grace_s",
         FieldKind.NUMBER,
-        _("Time to end by itself"),
+        _("Grace period"),
         Number(most=3600),
         unit=_("seconds"),
-        help=_("Between the request to end and the end by force."),
+        help=_("Time between the stop request and forced termination."),
         source="CreateJob: TerminationGracePeriodSeconds",
     ),
     Field(
@@ -314,30 +318,30 @@ RUNNING: Final = (
         _("Retention"),
         Number(MINUTE, least=1, optional=True),
         unit=_("minutes"),
-        help=_("A kept job goes on holding its resources after its end; then it is deleted for good."),
+        help=_("A retained job holds its resources after it ends, then is deleted permanently."),
         source=f"{PAGE_ZH}: retention",
     ),
     Field(
         "keep-when",
         "/reserve_after/when",
         FieldKind.CHOICE,
-        _("Keep it when it"),
+        _("Retain when"),
         Choice({each: each for each in ("always", "failed", "succeeded")}),
         source=f"{PAGE_ZH}: retention",
         options=(
-            ("always", _("has ended, however")),
-            ("failed", _("has failed")),
-            ("succeeded", _("has succeeded")),
+            ("always", _("the job ends (any result)")),
+            ("failed", _("the job fails")),
+            ("succeeded", _("the job succeeds")),
         ),
     ),
     Field(
         "keep-failed",
         "/keep_failed_s",
         FieldKind.NUMBER,
-        _("Keep what a failed task left"),
+        _("Retain failed replicas"),
         Number(MINUTE, none=0, optional=True),
         unit=_("minutes"),
-        help=_("Its folder and container stay for so long, to look into."),
+        help=_("Their folders and containers are retained this long for debugging."),
         source=f"{SCM_MANUAL}: jobEnvs.isDebug",
     ),
     Field(
@@ -353,11 +357,11 @@ RUNNING: Final = (
         "not-before",
         "/not_before",
         FieldKind.TEXT,
-        _("Not before"),
+        _("Earliest start"),
         PlainText(
             fits=r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?", wrong="no_time"
         ),
-        help=_("A date and a time, as 2027-01-31T22:00:00+08:00."),
+        help=_("Date and time, e.g. 2027-01-31T22:00:00+08:00."),
         source="JobSpec",
     ),
     Field(
@@ -366,7 +370,7 @@ RUNNING: Final = (
         FieldKind.NUMBER,
         _("Automatic retries"),
         Number(optional=True),
-        help=_("Empty: again and again."),
+        help=_("Empty = unlimited"),
         source=f"{SCM_MANUAL}: retryCount",
     ),
 )
@@ -380,13 +384,18 @@ AFTER: Final = Rows(
         cell(
             "when",
             FieldKind.CHOICE,
-            _("once it has"),
+            _("Condition"),
             choice_of(When, none=False),
-            options=(("succeeded", _("succeeded")), ("ended", _("ended, however")), ("failed", _("failed"))),
+            options=(
+                ("succeeded", _("succeeded")),
+                ("ended", _("ended (any result)")),
+                ("failed", _("failed")),
+            ),
         ),
     ),
     help=_(
-        "The id of a job, or the name of one of your own. The job waits until all of them have come so far."
+        "ID of a job, or name of one of your own jobs. The job waits until every job listed "
+        "meets its condition."
     ),
     source="JobSpec",
 )
@@ -399,8 +408,8 @@ NETWORK: Final = (
         FieldKind.TEXT,
         _("VPC"),
         help=_(
-            "Without one, the job reaches the internet through a shared gateway, which may be slow. "
-            "A CPFS dataset needs the VPC that its file system is in."
+            "Without a VPC, the job reaches the internet through a shared gateway, which may be "
+            "slow. A CPFS dataset needs the VPC of its file system."
         ),
         source=f"{BOTH}: VPC",
     ),
@@ -418,7 +427,7 @@ NETWORK: Final = (
         FieldKind.LONG,
         _("Extended network segments"),
         Lines(loosely=True),
-        help=_("CIDR blocks, one a line."),
+        help=_("CIDR blocks, one per line."),
         source="CreateJob: UserVpc.ExtendedCIDRs",
     ),
     Field(
@@ -428,11 +437,12 @@ NETWORK: Final = (
         _("Internet access gateway"),
         Choice({"": "", "eth0": "eth0", "eth1": "eth1"}),
         help=_(
-            "The public gateway is shared and slow when many use it; a dedicated one has its own bandwidth."
+            "The public gateway is shared and slows down under heavy use; a dedicated gateway has "
+            "its own bandwidth."
         ),
         source=f"{BOTH}: internet access gateway",
         options=(
-            ("", _("As the target has it")),
+            ("", _("Default")),
             ("eth0", _("Public gateway")),
             ("eth1", _("Dedicated gateway")),
         ),
@@ -443,7 +453,7 @@ NETWORK: Final = (
 def _option(setting: Setting) -> Field:
     """An advanced setting of the framework, under the name that the pages have for it."""
     options: tuple[tuple[str, Words], ...] = (
-        ("", _("As the target has it")),
+        ("", _("Default")),
         *((value, value) for value in setting.values),
     )
     choice = Choice({"": "", **{value: value for value in setting.values}})
@@ -468,7 +478,7 @@ ADVANCED: Final = (
         FieldKind.LONG,
         _("All advanced framework settings"),
         Pairs(),
-        help=_("The same and any others as text: key=value, one a line or parted by commas, or JSON."),
+        help=_("These and other settings as text: key=value, one per line or comma-separated, or JSON."),
         source=f"{BOTH}: advanced framework settings",
         placeholder="createSvcForAllWorkers=true,customPortNumPerWorker=100",
     ),

@@ -50,8 +50,9 @@ def compose(to: str, message: Message) -> EmailMultiAlternatives:
     if message.confirm:
         subject = _("Confirm this address for notifications")
         text = _(
-            "Somebody wants Job Console to send notifications here. If it was you, open this page and "
-            "confirm it:\n\n%(url)s\n\nOtherwise do nothing: no more comes."
+            "Someone requested that Job Console send notifications to this address. If it was you, "
+            "open this page to confirm:\n\n%(url)s\n\nOtherwise, ignore this message: nothing more "
+            "will be sent."
         ) % {"url": message.confirm}
     else:
         subject, text = message.subject, _text(message)
@@ -70,7 +71,7 @@ def _text(message: Message) -> str:
     parts = [plain(line) for line in message.lines[:MOST_LINES]]
     if left := len(message.lines) - len(parts):
         parts.append(more(left))
-    goodbye = _("Sent by Job Console. To end these messages: %(url)s") % {"url": message.unsubscribe}
+    goodbye = _("Sent by Job Console. To unsubscribe: %(url)s") % {"url": message.unsubscribe}
     return "\n\n".join([*parts, f"-- \n{goodbye}\n"])
 
 

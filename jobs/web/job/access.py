@@ -72,14 +72,14 @@ class SshHost:
         host = f"{self.login}@[{self.name}]" if ":" in self.name else at
         shell = f"ssh {with_p}".strip()
         return [
-            Command(_("A shell"), f"ssh {with_p}{at}"),
-            Command(_("One command"), f"ssh {with_p}{at} nvidia-smi"),
-            Command(_("Follow a file that the job writes"), f"ssh {with_p}{at} tail -f FILE"),
-            Command(_("Copy a file there"), f"scp -P {self.port} {identity}FILE {host}:"),
-            Command(_("Copy a file from there"), f"scp -P {self.port} {identity}{host}:FILE ."),
-            Command(_("Files, one by one"), f"sftp -P {self.port} {identity}{host}"),
-            Command(_("Keep a folder in step"), f"rsync -av -e '{shell}' FOLDER/ {host}:FOLDER/"),
-            Command(_("A port of the job on your machine"), self.forward(self.forwarded)),
+            Command(_("Shell"), f"ssh {with_p}{at}"),
+            Command(_("Single command"), f"ssh {with_p}{at} nvidia-smi"),
+            Command(_("Follow a file"), f"ssh {with_p}{at} tail -f FILE"),
+            Command(_("Copy a file to the replica"), f"scp -P {self.port} {identity}FILE {host}:"),
+            Command(_("Copy a file from the replica"), f"scp -P {self.port} {identity}{host}:FILE ."),
+            Command(_("SFTP"), f"sftp -P {self.port} {identity}{host}"),
+            Command(_("Sync a folder"), f"rsync -av -e '{shell}' FOLDER/ {host}:FOLDER/"),
+            Command(_("Port forwarding"), self.forward(self.forwarded)),
         ]
 
     def forward(self, port: int) -> str:
@@ -155,7 +155,7 @@ def list_other_commands(request: SignedIn, job: Job, replica: Replica) -> list[C
     stream = reverse("api_job_stream", args=[job.public_id]) + f"?log={quote(replica.role)}/{replica.index}"
     who = '-H "Authorization: Bearer $TOKEN"'
     found = [
-        Command(_("Follow its output, with a token"), f"curl -N {who} '{request.build_absolute_uri(stream)}'")
+        Command(_("Follow logs with an API token"), f"curl -N {who} '{request.build_absolute_uri(stream)}'")
     ]
     log = LogStream.objects.filter(
         attempt__job=job,
@@ -166,7 +166,7 @@ def list_other_commands(request: SignedIn, job: Job, replica: Replica) -> list[C
     ).first()
     if request.user.is_superuser and log is not None and log.live_path:
         path = shlex.quote(str(log_store.jobs_root() / log.live_path))
-        found.append(Command(_("Follow its output, on the console's machine"), f"tail -F {path}"))
+        found.append(Command(_("Follow logs on the console's machine"), f"tail -F {path}"))
     return found
 
 
@@ -232,7 +232,7 @@ def job_key(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Create a key for this job alone and send its private half, which is not stored."""
     job = find_job(request.user, public_id, Verb.ENTER)
     if job.is_ended:
-        notes.error(request, _("The job has ended: there is nothing left to enter."))
+        notes.error(request, _("The job has ended; access is no longer possible."))
         return redirect("job", public_id)
     _row, private = sshkeys.make(request.user, job)
     response = HttpResponse(private, content_type="application/x-pem-file")
@@ -250,9 +250,11 @@ def end_entry(request: SignedIn, pk: int) -> HttpResponseBase:
     if entry is None:
         raise Http404
     if not entries.may_end(request.user, entry):
-        raise PermissionDenied(_("Only whoever is inside, and those who may enter the job, may end this."))
+        raise PermissionDenied(
+            _("Only the session's owner and users with access to the job can end this session.")
+        )
     entries.ask_end(AccessSession.objects.filter(pk=entry.pk), request.user)
-    notes.success(request, _("It is being ended."))
+    notes.success(request, _("Ending the session."))
     tab = "connect" if entry.kind == AccessSession.Kind.SSH else "terminal"
     return redirect(f"{reverse('job', args=[entry.replica.attempt.job.public_id])}?tab={tab}")
 

@@ -31,7 +31,7 @@ MOST_AT_ONCE = 200
 @signed_in
 def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Ask for the job's end."""
-    changing = _("The job was changing at that moment and is not being stopped. Try again.")
+    changing = _("Job not stopped: its state was changing. Try again.")
     return _control(request, public_id, submission.stop, {Overtaken: changing})
 
 
@@ -66,7 +66,7 @@ def stop_many(request: SignedIn) -> HttpResponseBase:
     mine = those(request.user, Verb.CONTROL, jobs)
     count = sum(_try_stop(request.user, job) for job in mine)
     if count:
-        text = ngettext("%(count)d job is being stopped.", "%(count)d jobs are being stopped.", count)
+        text = ngettext("Stopping %(count)d job.", "Stopping %(count)d jobs.", count)
         notes.success(request, text % {"count": count})
     if left := len(ids) - count:
         text = ngettext("%(count)d job could not be stopped.", "%(count)d jobs could not be stopped.", left)
@@ -87,7 +87,7 @@ def _try_stop(user: User, job: Job) -> bool:
 def hold(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Keep a waiting job from starting."""
     why = request.POST.get("why", "")[: submission.LONGEST_REASON]
-    refusals = {submission.ReasonMissing: "", submission.NotWaiting: _("Only a job that waits can be held.")}
+    refusals = {submission.ReasonMissing: "", submission.NotWaiting: _("Only waiting jobs can be held.")}
     return _control(request, public_id, lambda user, job: submission.hold(user, job, why=why), refusals)
 
 
@@ -96,7 +96,7 @@ def hold(request: SignedIn, public_id: str) -> HttpResponseBase:
 def release(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Let a held job start when its turn comes."""
     return _control(
-        request, public_id, submission.release, {submission.NotWaiting: _("The job was not held.")}
+        request, public_id, submission.release, {submission.NotWaiting: _("The job is not held.")}
     )
 
 
@@ -104,8 +104,11 @@ def release(request: SignedIn, public_id: str) -> HttpResponseBase:
 @signed_in
 def keep(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Record that an idle job is still needed."""
-    refused = _("It can't be kept: it is in use again, is ending, or was kept often enough.")
-    done = _("It is kept; its time begins anew.")
+    refused = _(
+        "Can't keep the job running: it is no longer idle, is already stopping, or has reached "
+        "the maximum number of extensions."
+    )
+    done = _("The job keeps running; idle time was reset.")
     return _control(request, public_id, submission.keep, {submission.NotIdle: refused}, done)
 
 
@@ -118,10 +121,10 @@ def extend(request: SignedIn, public_id: str) -> HttpResponseBase:
         job_control.extend(request.user, job)
     except job_control.NotExtended:
         mine = job.owner_id == request.user.pk
-        why = _("It can't be given more time: its template or its quota does not allow it.")
-        notes.error(request, why if mine else _("Only its owner gives a job more time."))
+        why = _("Can't extend the job: not allowed by its template or quota.")
+        notes.error(request, why if mine else _("Only the owner can extend a job."))
     else:
-        notes.success(request, _("It may run for one more hour."))
+        notes.success(request, _("Extended by 1 hour."))
     return redirect("job", public_id)
 
 
@@ -136,11 +139,11 @@ def instead(request: SignedIn, public_id: str) -> HttpResponseBase:
         spec = apply_change(JobFile.objects.get(job=job).spec, remedy)
         again = submission.replace_queued(request.user, job, spec, place).job
     except submission.NotWaiting:
-        notes.error(request, _("The job does not wait any more."))
+        notes.error(request, _("The job is no longer waiting."))
     except (Refused, NoSuchChange):
-        notes.error(request, _("It can't be changed so."))
+        notes.error(request, _("This change can't be applied to the job."))
     else:
-        text = _("Submitted as %(name)s; the one that waited was stopped.")
+        text = _("Submitted as %(name)s; the waiting job was stopped.")
         notes.success(request, text % {"name": again.name})
         public_id = again.public_id
     return redirect("job", public_id)
@@ -157,15 +160,17 @@ def retry(request: SignedIn, public_id: str) -> HttpResponseBase:
             request.user, job, idempotency_key=key or None, second_copy="second_copy" in request.POST
         ).job
     except submission.NotEnded:
-        notes.warning(request, _("The job has not ended. To start a second copy of it, choose Retry again."))
+        notes.warning(request, _("The job has not ended. To start a second copy, select Rerun again."))
         return redirect("job", public_id)
     except (Refused, submission.Conflict):
-        notes.error(request, _("It can't run again as it was; the file says why."))
+        notes.error(
+            request, _("The job can't be rerun unchanged. Fix the problems in the job file and submit again.")
+        )
         return redirect(f"{reverse('job_new')}?like={public_id}")
     except submission.Forbidden:
-        notes.error(request, _("You may not start jobs in %(workspace)s.") % {"workspace": job.workspace})
+        notes.error(request, _("Not allowed to start jobs in %(workspace)s.") % {"workspace": job.workspace})
         return redirect("job", public_id)
-    notes.success(request, _("Running again as %(name)s.") % {"name": again.name})
+    notes.success(request, _("Rerunning as %(name)s.") % {"name": again.name})
     return redirect("job", again.public_id)
 
 
@@ -186,7 +191,7 @@ def delete(request: SignedIn, public_id: str) -> HttpResponseBase:
     try:
         submission.delete(request.user, job)
     except submission.StillRunning:
-        notes.error(request, _("Only a job that has ended can be deleted: stop it first."))
+        notes.error(request, _("Only ended jobs can be deleted. Stop the job first."))
         return redirect("job", public_id)
     notes.success(request, _("%(name)s was deleted.") % {"name": job.name})
     return redirect("jobs")

@@ -246,16 +246,16 @@ def _change(request: SignedIn, place: FolderLocation) -> None:
     shown = names.legible(name)
     if do == "make":
         file_responses.make_folder(asker, place.inner(name))
-        notes.success(request, _("The folder %(name)s was made.") % {"name": shown})
+        notes.success(request, _("Folder %(name)s created.") % {"name": shown})
     elif do == "rename":
         file_responses.rename(asker, place.inner(key), name)
-        notes.success(request, _("It is called %(name)s now.") % {"name": shown})
+        notes.success(request, _("Renamed to %(name)s.") % {"name": shown})
     elif do == "remove":
         chosen = [names.unquote_name(each) for each in request.POST.getlist("chosen")]
         if not chosen:
             raise FolderRefused("name")
         file_responses.remove(asker, place, chosen)
-        content = ngettext("%(count)d entry was deleted.", "%(count)d entries were deleted.", len(chosen))
+        content = ngettext("%(count)d item deleted.", "%(count)d items deleted.", len(chosen))
         notes.success(request, content % {"count": len(chosen)})
     else:
         raise FolderRefused("failed")

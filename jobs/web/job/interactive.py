@@ -112,7 +112,7 @@ def _redirect(request: SignedIn, destination: str) -> HttpResponseBase:
 
 def _list_steps(job: Job, replica: Replica | None, label: str, *, installs: bool) -> list[StartStep]:
     starting = _("Installing Python packages") if installs else _("Starting the job")
-    names = [_("Waiting for its turn"), starting, _("Opening the port")]
+    names = [_("Waiting in queue"), starting, _("Opening the port")]
     if not label:
         names.pop()
     started = replica is not None and replica.state != ReplicaState.WAITING

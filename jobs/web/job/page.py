@@ -171,7 +171,7 @@ def _template(request: SignedIn, job: Job) -> dict[str, Any]:
     if use is None:
         return {}
     chosen = templates.of_job(request.user, job)
-    name = chosen.name if chosen else use.shipped or _("somebody's own")
+    name = chosen.name if chosen else use.shipped or _("custom template")
     url = reverse("start_template", args=[chosen.template.id]) if chosen else ""
     if chosen and chosen.row:
         url = reverse("template", args=[chosen.template.id])

@@ -62,10 +62,10 @@ def _visible_jobs(user: User, holders: Sequence[str]) -> list[Job]:
 
 def _words() -> dict[str, str]:
     return {
-        "replicas": _("Start it now with %(replicas)s"),
-        "gpus": _("Start it now with %(gpus)s"),
-        "gpu_type": _("Start it now on %(type)s GPUs"),
-        "quota": _("Start it now in %(quota)s"),
+        "replicas": _("Start now with %(replicas)s"),
+        "gpus": _("Start now with %(gpus)s"),
+        "gpu_type": _("Start now on %(type)s GPUs"),
+        "quota": _("Start now in %(quota)s"),
     }
 
 
@@ -84,9 +84,9 @@ def suggest(remedy: Remedy, words: Mapping[str, str], field: str = "") -> Sugges
 def _describe_start(job: Job, why: Why | None) -> str:
     """Return the estimated start as a range, or why there is none."""
     if why is Why.HELD:
-        return _("When it starts can't be said, because it waits for a person to release it.")
+        return _("No start estimate: the job is held until released.")
     if why in queue_snapshot.APART:
-        return _("When it starts can't be said, because it does not depend on the queue.")
+        return _("No start estimate: this does not depend on the queue.")
     request = Request.objects.filter(holder=key_of(job.public_id, job.attempt_number)).first()
     if request is None:
         return ""
@@ -94,17 +94,17 @@ def _describe_start(job: Job, why: Why | None) -> str:
         forecast.earlier_waits(request), (timezone.now() - request.since).total_seconds()
     )
     if found.because == "few":
-        text = _("When it starts can't be said, because only %(known)s of its size started here before.")
+        text = _("No start estimate: only %(known)s of this size started here before.")
     elif found.because == "unsteady":
         text = _(
-            "When it starts can't be said, because waits vary too much here: forecasts would have been right "
-            "%(held)s%% of the time."
+            "No start estimate: waiting times vary too much here (estimates would be right "
+            "%(held)s%% of the time)."
         )
     elif found.because == "longer":
-        text = _("When it starts can't be said, because hardly any job of its size waited so long before.")
+        text = _("No start estimate: almost no job of this size has waited this long.")
     else:
         text = _(
-            "Expected to start in %(least)s to %(most)s; such forecasts were right %(held)s%% of the time."
+            "Estimated start in %(least)s to %(most)s; such estimates were right %(held)s%% of the time."
         )
     values = {
         "known": amounts.quantity("jobs", found.known),

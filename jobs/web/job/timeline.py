@@ -79,7 +79,7 @@ def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
     words = {
         Event.Kind.PRIORITISED: _("Priority changed from %(before)s to %(after)s"),
         Event.Kind.MOVED: _("Moved from quota %(before)s to %(after)s"),
-        Event.Kind.TOLD: _("Its owner was told about node %(node)s"),
+        Event.Kind.TOLD: _("Owner notified about node %(node)s"),
     }
     return words[kind] % {**dict.fromkeys(("before", "after", "node"), ""), **params}, str(
         params.get("why") or ""
@@ -114,15 +114,15 @@ def _plain(kind: Event.Kind) -> str:
         Event.Kind.ADMITTED: _("Resources reserved"),
         Event.Kind.ACCEPTED: _("Accepted by the cluster"),
         Event.Kind.STARTED: _("Started"),
-        Event.Kind.END_ASKED: _("The cluster was asked to end it"),
-        Event.Kind.REQUEUED: _("Started again by the cluster"),
-        Event.Kind.FOUND_AGAIN: _("Found again"),
-        Event.Kind.LOST: _("Lost sight of"),
+        Event.Kind.END_ASKED: _("Stop request sent to the cluster"),
+        Event.Kind.REQUEUED: _("Restarted by the cluster"),
+        Event.Kind.FOUND_AGAIN: _("Contact restored"),
+        Event.Kind.LOST: _("Contact lost"),
         Event.Kind.LOGS_SEALED: _("Logs stored"),
-        Event.Kind.IDLE_WARNED: _("Its owner was told that it is idle"),
-        Event.Kind.STILL_NEEDED: _("Said to be still needed"),
-        Event.Kind.EXTENDED: _("Given one more hour"),
-        Event.Kind.NOT_EXTENDED: _("Its cluster can't give a running job more time: it ends when it was to"),
+        Event.Kind.IDLE_WARNED: _("Owner notified: the job is idle"),
+        Event.Kind.STILL_NEEDED: _("Marked as still needed"),
+        Event.Kind.EXTENDED: _("Extended by 1 hour"),
+        Event.Kind.NOT_EXTENDED: _("Not extended: the cluster can't change the time limit of a running job"),
     }
     return words.get(kind, str(kind.label))
 
@@ -135,15 +135,15 @@ def _describe_replica_end(params: Mapping[str, Any]) -> tuple[str, str]:
 
 def _end_wanted(kind: str) -> str:
     words = {
-        EndKind.USER_STOP: _("Asked to stop"),
-        EndKind.ADMIN_STOP: _("Asked to stop"),
-        EndKind.TIME_LIMIT: _("Its time was up"),
-        EndKind.PREEMPTION: _("Asked to make room for others"),
-        EndKind.DRAIN: _("Its node is being emptied"),
-        EndKind.IDLE: _("Asked to end, because it does not use what it holds"),
-        EndKind.COMPLETION: _("Its counts decided the end"),
+        EndKind.USER_STOP: _("Stop requested"),
+        EndKind.ADMIN_STOP: _("Stop requested"),
+        EndKind.TIME_LIMIT: _("Time limit reached"),
+        EndKind.PREEMPTION: _("Preempted"),
+        EndKind.DRAIN: _("Stop requested: the node is being drained"),
+        EndKind.IDLE: _("Stop requested: the job is not using its resources"),
+        EndKind.COMPLETION: _("Completion policy met"),
     }
-    return words[EndKind(kind)] if kind else _("Asked to stop")
+    return words[EndKind(kind)] if kind else _("Stop requested")
 
 
 def _reason(params: Mapping[str, Any]) -> str:

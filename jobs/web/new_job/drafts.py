@@ -67,7 +67,7 @@ def draft_file(request: SignedIn, pk: int) -> HttpResponseBase:
 def delete_draft(request: SignedIn, pk: int) -> HttpResponseBase:
     """Delete a draft."""
     get_object_or_404(Draft, pk=pk, owner=request.user).delete()
-    notes.success(request, _("The draft was deleted."))
+    notes.success(request, _("Draft deleted."))
     return redirect("drafts")
 
 

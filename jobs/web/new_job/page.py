@@ -235,7 +235,7 @@ class PostedForm:
         """Show the page after the database was away; raises any other error."""
         if not outage.is_outage(error):
             raise error
-        notes.error(self.request, _("The database is busy or away, and nothing was submitted. Submit again."))
+        notes.error(self.request, _("The database is unavailable; nothing was submitted. Try again."))
         return self.page(503)
 
     def repeat(self, text: str) -> HttpResponse:
@@ -290,7 +290,7 @@ def _save(posted: PostedForm, *, wrong: bool) -> HttpResponseBase:
     saved = posted.save()
     if saved is None or saved.beside or wrong:
         return posted.page(200, saved=saved)
-    notes.success(posted.request, _("Saved as a draft."))
+    notes.success(posted.request, _("Draft saved."))
     return redirect(draft_url(saved.draft))
 
 
@@ -312,7 +312,7 @@ def _submit(posted: PostedForm) -> HttpResponseBase:
         return posted.page(422, replace(found, problems=problems), saved=posted.save())
     except submission.Conflict:
         first = Job.objects.filter(owner=user, idempotency_key=cleaned["key"]).first()
-        text = _("You already submitted this page as %(name)s. Submit again to start this as another job.")
+        text = _("Already submitted as %(name)s. Submit again to start another job.")
         return posted.repeat(text % {"name": first.name if first else "?"})
     except Error as error:
         return posted.report_outage(error)
@@ -351,9 +351,7 @@ def _submit_sweep(posted: PostedForm) -> HttpResponseBase:
         others = [each for each in refused.problems if not found.problems or _is_of_sweep(each)]
         return posted.page(422, found, saved=posted.save(), sweep=refused_part(form, others))
     except submission.Conflict:
-        return posted.repeat(
-            _("You already submitted this page as a sweep. Submit again to start another one.")
-        )
+        return posted.repeat(_("Already submitted as a sweep. Submit again to start another sweep."))
     except Error as error:
         return posted.report_outage(error)
     return _finish(posted, sweep, "sweep", is_new=not before)

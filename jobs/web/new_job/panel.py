@@ -85,7 +85,7 @@ def script(request: SignedIn) -> HttpResponseBase:
     wanted = request.POST.get("sent_role", "")
     role = next((each for each in roles.roles if each.role == wanted), None) if roles else None
     if role is None:
-        text = _("Nothing can be sent of this role: the job file was changed, or has problems.")
+        text = _("No script for this role: the job file was changed or has problems.")
         return text_response(text, status=422)
     return text_response(role.script, f"{re.sub(r'[^A-Za-z0-9._-]', '_', role.role)}.sh")
 
@@ -126,7 +126,7 @@ def _rendered_context(user: User, found: Preview) -> dict[str, Any]:
         return {"sent": builder.render(user, found.quota, found.spec, found.options)}
     except builder.NotRendered as none:
         cluster = found.quota.cluster.title
-        text = str(none) or _("What %(cluster)s is sent can't be shown.") % {"cluster": cluster}
+        text = str(none) or _("The script for %(cluster)s can't be shown.") % {"cluster": cluster}
         return {"unsent": PanelNotice("bad" if none.refused else "info", text)}
 
 
@@ -134,11 +134,7 @@ def _panel_context(request: SignedIn) -> dict[str, Any]:
     """Return the panel's context for a job file."""
     document = typed_document(request)
     if not document.text.strip():
-        return {
-            "notice": PanelNotice(
-                "info", _("What the job costs, and whether it would start now, appears here.")
-            )
-        }
+        return {"notice": PanelNotice("info", _("The job's cost and estimated start appear here."))}
     try:
         parameters = _parameters(request)
     except ValidationError as wrong:
@@ -198,8 +194,8 @@ def _describe_problems(problems: Sequence[Problem]) -> str:
     if len(problems) == 1 and problems[0].code in {"no_place", "no_such_place"}:
         return problem_message(problems[0])
     text = ngettext(
-        "Nothing can be said while the job file has a problem.",
-        "Nothing can be said while the job file has %(count)s problems.",
+        "Fix 1 problem to see the preview.",
+        "Fix %(count)s problems to see the preview.",
         len(problems),
     )
     return text % {"count": len(problems)}
@@ -216,13 +212,11 @@ def _start_notice(found: Preview) -> PanelNotice:
 def _describe_sweep(found: Preview) -> str:
     """Return how many jobs a sweep has, and how many at a time."""
     if found.at_once == found.jobs:
-        text = ngettext(
-            "A sweep of %(count)d job.", "A sweep of %(count)d jobs, all of them at a time.", found.jobs
-        )
+        text = ngettext("Sweep of %(count)d job.", "Sweep of %(count)d jobs, all at once.", found.jobs)
     else:
         text = ngettext(
-            "A sweep of %(count)d job, at most %(at_once)d at a time.",
-            "A sweep of %(count)d jobs, at most %(at_once)d of them at a time.",
+            "Sweep of %(count)d job, max %(at_once)d at once.",
+            "Sweep of %(count)d jobs, max %(at_once)d at once.",
             found.jobs,
         )
     return text % {"count": found.jobs, "at_once": found.at_once}
@@ -237,10 +231,10 @@ def _list_suggestions(user: User, found: Preview) -> list[SuggestedAction]:
 
 def _suggestion(remedy: Remedy, found: Preview) -> SuggestedAction:
     words = {
-        "replicas": _("With %(replicas)s it would start now"),
-        "gpus": _("With %(gpus)s it would start now"),
-        "gpu_type": _("On %(type)s GPUs it would start now"),
-        "quota": _("In %(quota)s it would start now"),
+        "replicas": _("Can start now with %(replicas)s"),
+        "gpus": _("Can start now with %(gpus)s"),
+        "gpu_type": _("Can start now on %(type)s GPUs"),
+        "quota": _("Can start now in %(quota)s"),
     }
     with_gpus = [index for index, role in enumerate(found.spec.roles) if role.resources.gpus]
     fields = {

@@ -34,7 +34,7 @@ class AtOnceForm(forms.Form):
     """How many jobs of a sweep may be under way at a time."""
 
     at_once = forms.IntegerField(
-        label=gettext_lazy("Jobs at once"),
+        label=gettext_lazy("Max concurrent jobs"),
         min_value=1,
         max_value=MOST,
         widget=forms.NumberInput({"class": "form-control"}),
@@ -55,7 +55,7 @@ class SweepForm(forms.Form):
         ),
     )
     sweep_at_once = forms.IntegerField(
-        label=gettext_lazy("Jobs at once"),
+        label=gettext_lazy("Max concurrent jobs"),
         required=False,
         min_value=1,
         max_value=MOST,
@@ -128,7 +128,7 @@ def parse_parameters(text: str) -> SweepValues:
 
 
 def _json(text: str) -> SweepValues:
-    wrong = _("This is neither a JSON list of objects nor a JSON object of lists.")
+    wrong = _("Must be a JSON list of objects or a JSON object of lists.")
     try:
         parsed = json.loads(text, parse_constant=_no_number)
         whole = json.dumps(parsed, ensure_ascii=False)
@@ -154,10 +154,10 @@ def _lines(text: str) -> SweepValues:
             continue
         name, equals, rest = (piece.strip() for piece in line.partition("="))
         if not (name and equals and rest):
-            message = _("Line %(line)s is no parameter with values: write it like env.LR = 0.1, 0.01.")
+            message = _("Line %(line)s is not a parameter with values. Example: env.LR = 0.1, 0.01.")
             raise forms.ValidationError(message % {"line": number})
         if name in grid:
-            message = _("Line %(line)s says %(name)s again: put all of its values in one line.")
+            message = _("Line %(line)s repeats %(name)s. Put all its values on one line.")
             raise forms.ValidationError(message % {"line": number, "name": name[:80]})
         grid[name] = [_value(each.strip()) for each in next(csv.reader([rest], skipinitialspace=True))]
     return SweepValues(grid)

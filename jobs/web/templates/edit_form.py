@@ -46,7 +46,7 @@ WHO_FILLS: Final = (
     (Constraint.OVERRIDABLE.value, _("Free")),
     (Constraint.LOCKED.value, _("Locked")),
     (Constraint.REQUIRED.value, _("Required")),
-    (ASKED, _("Asked for")),
+    (ASKED, _("Prompt")),
 )
 MOST_ROWS: Final = 200
 LONGEST_JSON: Final = 100_000
@@ -71,40 +71,43 @@ class EditForm(forms.Form):
 
     name = forms.CharField(label=_("Name"), max_length=80)
     description = forms.CharField(
-        label=_("What it is for"), max_length=2000, required=False, widget=forms.Textarea({"rows": 2})
+        label=_("Purpose"), max_length=2000, required=False, widget=forms.Textarea({"rows": 2})
     )
     icon = forms.ChoiceField(label=_("Icon"), choices=[(name, name) for name in ICONS], required=False)
-    workspace = forms.ChoiceField(label=_("Kept by"), required=False)
+    workspace = forms.ChoiceField(label=_("Owner"), required=False)
     notes = forms.CharField(
-        label=_("What changed"), max_length=400, required=False, help_text=_("Shown in the list of versions.")
+        label=_("Version notes"),
+        max_length=400,
+        required=False,
+        help_text=_("Shown in the list of versions."),
     )
     text = forms.CharField(label=_("Job file"), strip=False, widget=forms.Textarea)
-    dialect = forms.ChoiceField(label=_("Dialect"), required=False)
+    dialect = forms.ChoiceField(label=_("Format"), required=False)
     constraints = forms.CharField(
-        label=_("More constraints, by JSONPath"),
+        label=_("More constraints (JSONPath)"),
         required=False,
         max_length=LONGEST_JSON,
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
         help_text=_(
-            'As PAI-DLC has them: {"$.JobSpecs[0].Image": "locked"}; also "required" or "overridable".'
+            'In PAI-DLC format: {"$.JobSpecs[0].Image": "locked"}; also "required" or "overridable".'
         ),
     )
     questions = forms.CharField(
-        label=_("More questions, as JSON"),
+        label=_("More prompts (JSON)"),
         required=False,
         max_length=LONGEST_JSON,
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
-        help_text=_("Such that fill several fields at once; docs/templates.md says how they are written."),
+        help_text=_("Prompts that fill several fields at once. Syntax: docs/templates.md."),
     )
     sweep = forms.CharField(
-        label=_("Parameters of a sweep"),
+        label=_("Sweep parameters"),
         required=False,
         strip=False,
         max_length=LONGEST_SWEEP,
         widget=forms.Textarea({"rows": 3, "spellcheck": "false", "placeholder": EXAMPLE}),
-        help_text=_("Whoever starts from it is offered a sweep over these values."),
+        help_text=_("Users of the template are offered a sweep over these values."),
     )
-    as_default = forms.BooleanField(label=_("This version is the default one"), required=False)
+    as_default = forms.BooleanField(label=_("Set this version as default"), required=False)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -113,8 +116,8 @@ class EditForm(forms.Form):
             self.fields["workspace"],
             [("", _("Me")), *((each.slug, each.name) for each in self.managed_workspaces)],
         )
-        set_choices(self.fields["dialect"], [("", _("Dialect: work it out")), *dialect_choices()])
-        self.fields["dialect"].widget.attrs["aria-label"] = _("Dialect")
+        set_choices(self.fields["dialect"], [("", _("Format: auto-detect")), *dialect_choices()])
+        self.fields["dialect"].widget.attrs["aria-label"] = _("Format")
         for name, field in self.fields.items():
             select = isinstance(field, forms.ChoiceField)
             kind = "form-select" if select else "form-check-input" if name == "as_default" else "form-control"
@@ -130,7 +133,7 @@ class EditForm(forms.Form):
         words = {rule.value for rule in Constraint}
         if not isinstance(found, dict) or any(value not in words for value in found.values()):
             raise forms.ValidationError(
-                _("Write an object of paths, each with locked, required or overridable.")
+                _("Must be an object of paths, each set to locked, required or overridable.")
             )
         return found
 
@@ -138,7 +141,7 @@ class EditForm(forms.Form):
         """A list of parameters."""
         found = _json(self.cleaned_data["questions"], [])
         if not isinstance(found, list):
-            raise forms.ValidationError(_("Write a list of questions."))
+            raise forms.ValidationError(_("Must be a list of prompts."))
         return found
 
     def clean_sweep(self) -> str:
@@ -163,7 +166,7 @@ def _json(text: str, empty: object) -> Any:
     try:
         return json.loads(text) if text.strip() else empty
     except (ValueError, RecursionError):
-        raise forms.ValidationError(_("This is no JSON.")) from None
+        raise forms.ValidationError(_("Invalid JSON.")) from None
 
 
 # --- the fields of a file --------------------------------------------------------------------------------

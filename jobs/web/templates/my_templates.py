@@ -118,7 +118,9 @@ def edit(request: SignedIn, template: str) -> HttpResponseBase:
     """The next version of a template."""
     row = _row(request, template)
     if not templates.keeps(request.user, row):
-        raise PermissionDenied(_("Only who keeps a template changes it: propose your own instead."))
+        raise PermissionDenied(
+            _("Only the template's owner can change it. You can propose your own instead.")
+        )
     if request.method == "POST":
         return _store(request, row)
     version = _version(row, request.GET.get("version", "")) or row.versions.get(number=row.default_number)
@@ -146,9 +148,9 @@ def _store(request: SignedIn, row: Template | None) -> HttpResponseBase:
     except forms.ValidationError as error:
         form.add_error(None, error)
     except templates.TooMany:
-        form.add_error(None, _("There are too many of them already: retire some first."))
+        form.add_error(None, _("Template limit reached. Retire some templates first."))
     else:
-        text = _("%(name)s is kept as version %(number)s.")
+        text = _("%(name)s saved as version %(number)s.")
         notes.success(request, text % {"name": row.name, "number": row.latest_number})
         return redirect("template", row.public_id)
     return _form_page(request, form, row=row, like=before, problems=problems, status=422)
@@ -243,9 +245,11 @@ def change(request: SignedIn, template: str) -> HttpResponseBase:
     try:
         where = _apply_change(request, row, request.POST.get("do", ""))
     except Forbidden:
-        raise PermissionDenied(_("Only who keeps a template changes it: propose your own instead.")) from None
+        raise PermissionDenied(
+            _("Only the template's owner can change it. You can propose your own instead.")
+        ) from None
     except templates.TooMany:
-        notes.error(request, _("There are too many of them already: retire some first."))
+        notes.error(request, _("Template limit reached. Retire some templates first."))
         where = row
     return redirect("template", where.public_id) if where else redirect("templates")
 
@@ -263,7 +267,7 @@ def _apply_change(request: SignedIn, row: Template, action: str) -> Template | N
         _confirm_proposal(request, workspace)
     elif action == "adopt":
         row = templates.adopt(user, row)
-        notes.success(request, _("%(name)s belongs to the workspace from now on.") % {"name": row.name})
+        notes.success(request, _("%(name)s now belongs to the workspace.") % {"name": row.name})
     elif action == "decline":
         templates.decline(user, row)
         return None
@@ -274,7 +278,7 @@ def _apply_change(request: SignedIn, row: Template, action: str) -> Template | N
 
 def _confirm_proposal(request: SignedIn, workspace: Workspace | None) -> None:
     if workspace is not None:
-        text = _("Those who keep %(workspace)s see it now, and may take it over.")
+        text = _("Managers of %(workspace)s can now see the template and take it over.")
         notes.success(request, text % {"workspace": workspace.title})
 
 

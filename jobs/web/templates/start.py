@@ -108,7 +108,7 @@ def _show_form(request: SignedIn, chosen: Chosen) -> HttpResponse:
 def _tell_of_jobs(request: SignedIn, left_out: Sequence[str]) -> None:
     """Tell the person which of their jobs can't be chosen yet."""
     for job in Job.objects.visible_to(request.user).filter(owner=request.user, public_id__in=left_out):
-        text = _("%(name)s has not started yet: it can be chosen here once it runs.")
+        text = _("%(name)s has not started yet. You can select it here once it runs.")
         notes.info(request, text % {"name": job.name})
 
 
@@ -116,16 +116,14 @@ def warn_about_link(request: SignedIn, link: LinkAnswers) -> None:
     """Warn about the parts of a link that were not used."""
     if link.unknown:
         text = ngettext(
-            "The template asks for nothing called %(names)s; that part of the link was left out.",
-            "The template asks for nothing called %(names)s; those parts of the link were left out.",
+            "The template has no prompt named %(names)s; that part of the link was ignored.",
+            "The template has no prompts named %(names)s; those parts of the link were ignored.",
             len(link.unknown),
         )
         notes.warning(request, text % {"names": ", ".join(link.unknown)[:200]})
     if link.wrong:
         labels = ", ".join(question(name) for name in link.wrong)
-        text = _(
-            "The link's answers for these can't be used, and the first ones stand in their place: %(labels)s."
-        )
+        text = _("The link has invalid values for %(labels)s; defaults are used instead.")
         notes.warning(request, text % {"labels": labels})
 
 
@@ -173,12 +171,12 @@ def _submit(request: SignedIn, chosen: Chosen, form: TemplateForm, document: Doc
         answers = request.POST.copy()
         answers["key"] = new_key()
         form = form_for(request.user, template, answers)
-        notes.warning(request, _("You already started this with other answers. Start again for another one."))
+        notes.warning(request, _("Already started with other values. Start again to start another job."))
         return _page(request, chosen, form, text, status=409)
     except Error as error:
         if not outage.is_outage(error):
             raise
-        notes.error(request, _("The database is busy or away, and nothing was started. Start again."))
+        notes.error(request, _("The database is unavailable; nothing was started. Try again."))
         return _page(request, chosen, form, text, status=503)
     job = submitted.job.public_id
     if not template.interactive:

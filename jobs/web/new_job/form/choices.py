@@ -109,7 +109,7 @@ def list_targets(user: User, target_state: TargetState) -> dict[str, Any]:
 def describe_free(use: QuotaUse | None) -> str:
     """Return what is free of a quota's limits, in words."""
     bars = [(bar.kind, bar.limit - bar.held) for bar in (use.bars if use else ()) if bar.limit is not None]
-    return ", ".join(quantity(kind, max(0, left)) for kind, left in bars) or _("no ceiling")
+    return ", ".join(quantity(kind, max(0, left)) for kind, left in bars) or _("no limit")
 
 
 def list_specs(quota: Quota | None) -> Options:
@@ -128,7 +128,7 @@ def _spec(spec: Spec) -> str:
     holds = Amounts(spec.cpu_milli, spec.memory_mib, dict(spec.gpus))
     gpus = [quantity(kind, count) for kind, count in holds.gpus.items()]
     words = ", ".join((quantity("cpu", holds.cpu_milli), memory(holds.memory_mib), *gpus))
-    return _("%(holds)s: %(price)s an hour") % {"holds": words, "price": money(spec.price_micro)}
+    return _("%(holds)s: %(price)s per hour") % {"holds": words, "price": money(spec.price_micro)}
 
 
 def list_nodes(quota: Quota | None) -> Sequence[Node]:

@@ -336,9 +336,9 @@ class FormBuilder:
                 if left is None or not option or option in left or option == value
             ]
             if value and options and value not in {option for option, _words in options}:
-                options.append((value, _("%(name)s, as the file has it") % {"name": value}))
+                options.append((value, _("%(name)s (from the file)") % {"name": value}))
             return options
         known = [("", _("None")), *((name, name) for name in self.secrets)]
         if value and value not in self.secrets:
-            known.append((value, _("%(name)s, as the file has it") % {"name": value}))
+            known.append((value, _("%(name)s (from the file)") % {"name": value}))
         return known

@@ -38,7 +38,9 @@ def _basic(user: User, builder: FormBuilder) -> dict[str, Any]:
     name = builder.values.get("name", "")
     taken = bool(name) and Job.objects.filter(owner=user, name=name).exists()
     free = free_name(user, name) if taken else ""
-    hint = _("You have a job of this name already; %(free)s is free.") % {"free": free} if taken else ""
+    hint = (
+        _("You already have a job with this name; %(free)s is available.") % {"free": free} if taken else ""
+    )
     about = builder.get_fields("description", "visibility", "workspace")
     return {
         "fields": (builder.get_field("name", hint=hint, offered=free),),
@@ -80,7 +82,7 @@ def _environment(user: User, builder: FormBuilder) -> dict[str, Any]:
             ),
             FieldGroup("data", _("Datasets and mounts"), rows=mounted),
             FieldGroup("libraries", _("Third-party libraries"), builder.get_fields(*LIBRARIES)),
-            FieldGroup("software", _("Software of the cluster"), builder.get_fields(*SOFTWARE)),
+            FieldGroup("software", _("Modules & environments"), builder.get_fields(*SOFTWARE)),
             FieldGroup("code", _("Code"), code, template="jobs/new/upload.html"),
             FieldGroup("registry", _("Private image registry"), builder.get_fields(*REGISTRY)),
         ),
@@ -132,10 +134,8 @@ def _resources(user: User, builder: FormBuilder) -> dict[str, Any]:
             FieldGroup(
                 "framework", _("Advanced framework settings"), builder.get_fields(*OPTIONS, "options")
             ),
-            FieldGroup(
-                "time", _("When it starts and ends"), builder.get_fields(*TIME), (builder.get_rows("after"),)
-            ),
-            FieldGroup("after", _("After the end"), builder.get_fields(*AFTER)),
+            FieldGroup("time", _("Start and end"), builder.get_fields(*TIME), (builder.get_rows("after"),)),
+            FieldGroup("after", _("After the job ends"), builder.get_fields(*AFTER)),
             FieldGroup("network", _("VPC"), _network(user, builder)),
         ),
     }
@@ -185,14 +185,14 @@ def _block(builder: FormBuilder, offered: _Offered, role: int, title: str, sever
             make_group("more", _("Role, specification, shared memory and disk"), more),
             make_group("nodes", _("Node-specific scheduling"), _nodes(builder, offered, role)),
             make_group("bid", _("Bid for preemptible resources"), builder.get_fields(*BID, role=role)),
-            make_group("end", _("When it decides the job"), builder.get_fields(*END, role=role)),
+            make_group("end", _("Completion policy"), builder.get_fields(*END, role=role)),
         ),
         removable=several,
     )
 
 
 def _nodes(builder: FormBuilder, offered: _Offered, role: int) -> tuple[FormField, ...]:
-    available = _("Nodes there: %(nodes)s.") % {"nodes": offered.nodes} if offered.nodes else ""
+    available = _("Available nodes: %(nodes)s.") % {"nodes": offered.nodes} if offered.nodes else ""
     only = builder.get_field("roles-*-nodes-only", role, hint=available)
     return (only, *builder.get_fields("roles-*-nodes-never", "roles-*-nodes-labels", role=role))
 
@@ -219,11 +219,9 @@ def _faults(_user: User, builder: FormBuilder) -> dict[str, Any]:
         "fields": builder.get_fields("fault-tolerance", "sanity-check"),
         "groups": (
             merge_support(
-                FieldGroup("faults", _("Arguments of automatic fault tolerance"), builder.get_fields(*FAULTS))
+                FieldGroup("faults", _("Automatic fault tolerance arguments"), builder.get_fields(*FAULTS))
             ),
-            merge_support(
-                FieldGroup("sanity", _("Arguments of the sanity check"), builder.get_fields(*SANITY))
-            ),
+            merge_support(FieldGroup("sanity", _("Sanity check arguments"), builder.get_fields(*SANITY))),
             merge_support(FieldGroup("tensorboard", "TensorBoard", builder.get_fields(*BESIDE))),
         ),
     }
@@ -246,30 +244,30 @@ def _role_choices(user: User, builder: FormBuilder) -> Options:
 
 VARIABLES: Final[tuple[tuple[str, Words], ...]] = (
     ("MASTER_ADDR", gettext_lazy("address of the first node")),
-    ("MASTER_PORT", gettext_lazy("port on the first node, for the nodes to meet at")),
+    ("MASTER_PORT", gettext_lazy("rendezvous port on the first node")),
     ("WORLD_SIZE", gettext_lazy("number of nodes")),
-    ("RANK", gettext_lazy("number of this node, from 0")),
-    ("NPROC_PER_NODE", gettext_lazy("GPUs of a node; 1 without any")),
-    ("TF_CONFIG", gettext_lazy("TensorFlow's description of the cluster, for TensorFlow jobs")),
-    ("JOB_NAME", gettext_lazy("id of the job")),
-    ("CUSTOM_PORTS", gettext_lazy("the ports that were asked for, parted by “;”")),
-    ("PAI_JOB_NAME", gettext_lazy("name of the job")),
-    ("PAI_USER_NAME", gettext_lazy("whose job it is")),
-    ("PAI_CURRENT_TASK_ROLE_NAME", gettext_lazy("this task's role")),
-    ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", gettext_lazy("number of this task in its role, from 0")),
-    ("PAI_CURRENT_TASK_ROLE_TASK_COUNT", gettext_lazy("number of tasks of this role")),
-    ("PAI_CURRENT_TASK_ROLE_GPU_COUNT", gettext_lazy("GPUs of this task")),
-    ("PAI_CURRENT_TASK_ROLE_CPU_COUNT", gettext_lazy("CPU cores of this task")),
-    ("PAI_CURRENT_TASK_ROLE_MEM_MB", gettext_lazy("memory of this task, in MiB")),
-    ("PAI_TASK_ROLE_LIST", gettext_lazy("names of all roles, parted by commas")),
-    ("PAI_CONTAINER_HOST_IP", gettext_lazy("address of this task's node")),
-    ("PAI_CONTAINER_SSH_PORT", gettext_lazy("port of SSH")),
-    ("PAI_WORK_DIR", gettext_lazy("this task's own folder")),
-    ("PAI_DATA_DIR", gettext_lazy("where the data is, where the file says it")),
-    ("PAI_OUTPUT_DIR", gettext_lazy("where results go, where the file says it")),
-    ("PAI_CODE_DIR", gettext_lazy("where the code is, where the file says it")),
-    ("CUDA_VISIBLE_DEVICES", gettext_lazy("numbers of the GPUs that are this task's")),
-    ("HOME", gettext_lazy("this task's own folder")),
+    ("RANK", gettext_lazy("index of this node, from 0")),
+    ("NPROC_PER_NODE", gettext_lazy("GPUs per node; 1 if none")),
+    ("TF_CONFIG", gettext_lazy("TensorFlow cluster specification (TensorFlow jobs only)")),
+    ("JOB_NAME", gettext_lazy("job ID")),
+    ("CUSTOM_PORTS", gettext_lazy("requested ports, separated by “;”")),
+    ("PAI_JOB_NAME", gettext_lazy("job name")),
+    ("PAI_USER_NAME", gettext_lazy("job owner")),
+    ("PAI_CURRENT_TASK_ROLE_NAME", gettext_lazy("role of this replica")),
+    ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", gettext_lazy("index of this replica in its role, from 0")),
+    ("PAI_CURRENT_TASK_ROLE_TASK_COUNT", gettext_lazy("number of replicas of this role")),
+    ("PAI_CURRENT_TASK_ROLE_GPU_COUNT", gettext_lazy("GPUs of this replica")),
+    ("PAI_CURRENT_TASK_ROLE_CPU_COUNT", gettext_lazy("CPU cores of this replica")),
+    ("PAI_CURRENT_TASK_ROLE_MEM_MB", gettext_lazy("memory of this replica, in MiB")),
+    ("PAI_TASK_ROLE_LIST", gettext_lazy("names of all roles, comma-separated")),
+    ("PAI_CONTAINER_HOST_IP", gettext_lazy("address of this replica's node")),
+    ("PAI_CONTAINER_SSH_PORT", gettext_lazy("SSH port")),
+    ("PAI_WORK_DIR", gettext_lazy("working folder of this replica")),
+    ("PAI_DATA_DIR", gettext_lazy("data location, if set in the file")),
+    ("PAI_OUTPUT_DIR", gettext_lazy("output location, if set in the file")),
+    ("PAI_CODE_DIR", gettext_lazy("code location, if set in the file")),
+    ("CUDA_VISIBLE_DEVICES", gettext_lazy("indices of this replica's GPUs")),
+    ("HOME", gettext_lazy("working folder of this replica")),
 )
 """The variables, each with its meaning."""
 
