@@ -43,8 +43,8 @@ def test_the_admin_keeps_to_its_policy_and_loads_nothing_from_elsewhere(
 def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/")
     expect(page.get_by_role("heading", name="This machine")).to_be_visible()
-    expect(page.get_by_text("worker-control answers.")).to_be_visible()
-    page.get_by_role("link", name="The quota tree").first.click()
+    expect(page.get_by_text("worker-control: OK")).to_be_visible()
+    page.get_by_role("link", name="Quota tree").first.click()
     expect(page).to_have_url("/admin/tree/local/")
 
 
@@ -52,17 +52,17 @@ def test_a_limit_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes:
     page.goto("/admin/tree/local/")
     jobs = page.get_by_label("Default: Jobs at a time")
     jobs.fill("1")
-    page.get_by_role("button", name="What would it do?").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("what runs goes on to its end")).to_be_visible()
     expect(page.get_by_role("link", name="running-job")).to_be_visible()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_label("Lower below what is in use")).to_be_visible()  # it asks again
-    page.get_by_label("Lower below what is in use").check()
+    expect(page.get_by_label("Allow limits below current usage")).to_be_visible()  # it asks again
+    page.get_by_label("Allow limits below current usage").check()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("1 quota was changed.")).to_be_visible()
     expect(jobs).to_have_value("1")
     jobs.fill("")
-    page.get_by_role("button", name="What would it do?").click()
+    page.get_by_role("button", name="Preview").click()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("1 quota was changed.")).to_be_visible()
 
@@ -72,28 +72,28 @@ def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str
     page.locator("#freeze summary").click()
     page.locator("#freeze-cluster").select_option(label="This machine")
     page.locator("#freeze-why").fill("The switch is being replaced.")
-    page.locator("#freeze").get_by_role("button", name="What would follow?").click()
-    expect(page.get_by_text("Nothing more starts on This machine until it is let go.")).to_be_visible()
-    page.get_by_role("button", name="Freeze it").click()
+    page.locator("#freeze").get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("No new jobs start on This machine until scheduling is resumed.")).to_be_visible()
+    page.get_by_role("button", name="Pause scheduling").click()
     expect(page.get_by_text("is frozen since")).to_be_visible()
     page.goto(f"/jobs/{scenes['waiting']}/")
     expect(page.get_by_text("The switch is being replaced.").first).to_be_visible()
     page.goto("/admin/incidents/?open=unfreeze")
     page.locator("#unfreeze-cluster").select_option(label="This machine")
     page.locator("#unfreeze-why").fill("It is new.")
-    page.locator("#unfreeze").get_by_role("button", name="What would follow?").click()
-    page.get_by_role("button", name="Let it go on").click()
-    expect(page.get_by_text("No cluster is frozen.")).to_be_visible()
+    page.locator("#unfreeze").get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Resume scheduling").click()
+    expect(page.get_by_text("Scheduling is active on all clusters.")).to_be_visible()
 
 
 def test_jobs_are_held_from_the_list_and_released(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/admin/jobs/job/?q={scenes['waiting']}")
-    for action, button in (("Hold back", "Hold them back"), ("Release", "Release them")):
+    for action, button in (("Hold", "Hold jobs"), ("Release", "Release jobs")):
         page.locator("input.action-select").first.check()
         page.locator("select[name=action]").select_option(label=action)
-        page.get_by_role("button", name="Run").click()
+        page.get_by_role("button", name="Running").click()
         expect(page.get_by_text("it concerns no others")).to_be_visible()
-        if action == "Hold back":
-            page.get_by_label("Why").fill("the disk is being moved")
+        if action == "Hold":
+            page.get_by_label("Reason").fill("the disk is being moved")
         page.get_by_role("button", name=button).click()
-        expect(page.get_by_text("Done with 1 of them.")).to_be_visible()
+        expect(page.get_by_text("Applied to 1 item.")).to_be_visible()

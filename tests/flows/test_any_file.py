@@ -48,7 +48,7 @@ def value(page: Page) -> str:
 
 def show_as(page: Page, option: str) -> None:
     """Open the dialog and choose what to see."""
-    page.get_by_role("button", name="Show as …").click()
+    page.get_by_role("button", name="Convert to …").click()
     page.locator("[data-compare-what]").select_option(option)
 
 
@@ -79,7 +79,7 @@ def test_a_command_becomes_the_start_command_of_a_new_job(page: Page) -> None:
 
 def test_keys_are_completed_where_they_fit(page: Page) -> None:
     written(page, '{\n"jobName": "a",\n"taskRoles": [\n{\n"name": "w"\n}\n]\n}')
-    expect(page.locator("[data-editor-state]")).to_contain_text("it has a jobName and taskRoles")
+    expect(page.locator("[data-editor-state]")).to_contain_text("has jobName and taskRoles")
     page.locator(".new-editor .cm-line", has_text='"name"').click()
     page.keyboard.press("End")
     page.keyboard.press("Control+Space")
@@ -159,7 +159,7 @@ def test_a_click_mends_one_thing_or_all_of_them(page: Page) -> None:
     text = job_file("a b", minFailedTaskCount=9, shmMB=900)
     written(page, text)
     name = page.locator(".problem", has_text="jobName")
-    name.get_by_role("button", name="Mend").click()
+    name.get_by_role("button", name="Fix").click()
     expect(name).to_have_count(0)
     expect(page.locator("#text")).to_have_js_property("value", text.replace("a b", "a_b"))
     page.get_by_role("button", name=re.compile("Mend all")).click()
@@ -250,12 +250,12 @@ def test_another_dialect_stands_beside_it_with_every_loss_marked(page: Page) -> 
     losses = dialects.convert(Document(DLC), "aihc").losses
     expect(dialog.locator(".problem")).to_have_count(len(losses))
     limit = dialog.locator(".problem", has_text="/time_limit_s")
-    expect(limit).to_contain_text("Missing there: a time limit.")
+    expect(limit).to_contain_text("Not supported: a time limit.")
     expect(dialog.locator(".cm-merge-b .cm-content")).to_contain_text('"jobSpec"')
     limit.get_by_role("button").click()
     marked = dialog.locator(".cm-merge-a .cm-lintRange-warning", has_text="1024")
     expect(marked).to_be_visible()
-    expect(dialog.get_by_role("textbox", name="As it is written")).to_be_focused()
+    expect(dialog.get_by_role("textbox", name="Original")).to_be_focused()
 
 
 def test_the_other_text_is_kept_as_a_file_and_taken_over(page: Page) -> None:
@@ -269,7 +269,7 @@ def test_the_other_text_is_kept_as_a_file_and_taken_over(page: Page) -> None:
     assert started.value.suggested_filename == "taken.params"
     kept = Path(started.value.path()).read_text()
     assert kept == dialects.convert(Document(text), "dlc-params").document.text
-    dialog.get_by_role("button", name="Use this text instead").click()
+    dialog.get_by_role("button", name="Replace with this").click()
     expect(dialog).to_be_hidden()
     expect(page.locator("[data-editor-state]")).to_contain_text("PAI-DLC command line")
     assert "MY_TOKEN=s3cret" in value(page)
@@ -283,7 +283,7 @@ def test_every_fix_is_seen_before_it_is_made(page: Page) -> None:
     dialog = page.locator("dialog.compare")
     expect(dialog.locator(".cm-merge-a .cm-changedText")).to_have_count(1)
     expect(dialog.locator(".cm-merge-b .cm-changedLine")).to_contain_text("a_b")
-    dialog.get_by_role("button", name="Use this text instead").click()
+    dialog.get_by_role("button", name="Replace with this").click()
     expect(page.locator("[data-problem-count]")).to_be_hidden()
 
 
@@ -293,7 +293,7 @@ def test_a_file_that_is_not_right_says_so_instead(page: Page) -> None:
     dialog = page.locator("dialog.compare")
     expect(dialog.locator("[data-compare-state]")).to_contain_text("must be right")
     expect(dialog.locator(".problem").first).to_be_visible()
-    expect(dialog.get_by_role("button", name="Use this text instead")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Replace with this")).to_be_disabled()
 
 
 def test_what_changed_since_the_last_time_is_seen(page: Page, scenes: dict[str, str]) -> None:
@@ -315,7 +315,7 @@ def test_a_jobs_file_is_shown_and_kept_in_any_dialect_without_its_secrets(page: 
     show_as(page, "to:dlc")
     dialog = page.locator("dialog.compare")
     expect(dialog.locator(".cm-merge-b .cm-content")).to_contain_text("$SECRET:MY_TOKEN")
-    expect(dialog.get_by_role("button", name="Use this text instead")).to_have_count(0)
+    expect(dialog.get_by_role("button", name="Replace with this")).to_have_count(0)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Download as …").click()
     with page.expect_download() as started:
@@ -335,15 +335,15 @@ def test_all_of_it_works_by_keyboard_alone(page: Page) -> None:
     for _step in range(12):
         page.keyboard.press("Tab")
         reached = page.evaluate("document.activeElement.textContent.trim()")
-        if reached == "Show as …":
+        if reached == "Convert to …":
             break
-    assert reached == "Show as …"
+    assert reached == "Convert to …"
     page.keyboard.press("Enter")
     what = page.locator("[data-compare-what]")
     expect(what).to_be_focused()
     page.keyboard.type("With every")
     expect(what).to_have_value("fixed")
-    use = page.get_by_role("button", name="Use this text instead")
+    use = page.get_by_role("button", name="Replace with this")
     expect(use).to_be_enabled()
     page.keyboard.press("Shift+Tab")
     for _step in range(12):

@@ -87,7 +87,7 @@ def test_what_is_typed_after_the_sign_in_ended_is_back_once_signed_in(page: Page
     page.fill("#id_password", stack.password)
     page.press("#id_password", "Enter")
     page.wait_for_url(f"**/jobs/new?draft={draft}")
-    expect(page.get_by_text("What you had typed and could not be saved is back.")).to_be_visible()
+    expect(page.get_by_text("Unsaved input restored.")).to_be_visible()
     expect(page.locator(".new-editor .cm-content")).to_contain_text("typed since")
     wait_for(lambda: "typed since" in kept(page, draft))
 
@@ -108,8 +108,8 @@ def test_two_windows_on_one_draft_lose_neither_text(page: Page) -> None:
     assert "first window" not in kept(page, draft)
     with page.expect_popup() as opened:
         state.get_by_role("link", name="Show both").click()
-    expect(opened.value.get_by_role("table")).to_contain_text("Typed in another window, beside the draft")
-    state.get_by_role("button", name="Go on with this text").click()
+    expect(opened.value.get_by_role("table")).to_contain_text("Edited in another window, saved separately")
+    state.get_by_role("button", name="Continue with this text").click()
     expect(state).to_contain_text("Draft saved")
     assert "first window" in kept(page, draft)
     page.goto(f"/drafts/{draft}/versions")

@@ -71,22 +71,22 @@ def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str
     page.get_by_role("checkbox", name="Choose 模型 1.bin").check()
     page.get_by_role("checkbox", name="Choose results").check()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download the chosen as zip").click()
+        page.get_by_role("button", name="Download selected as zip").click()
     with zipfile.ZipFile(download.value.path()) as packed:
         assert packed.namelist() == ["results/", "results/metrics.csv", "模型 1.bin"]
 
     page.get_by_role("button", name="New folder").click()
     page.get_by_label("Name", exact=True).fill("made here")
-    page.get_by_role("button", name="Make", exact=True).click()
-    expect(page.get_by_text("The folder made here was made.")).to_be_visible()
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_text("Folder made here created.")).to_be_visible()
     page.get_by_role("button", name="Rename b.txt").click()
     page.get_by_label("New name").fill("c.txt")
     page.get_by_role("dialog").get_by_role("button", name="Rename").click()
     expect(page.get_by_role("link", name="c.txt", exact=True)).to_be_visible()
     page.get_by_role("checkbox", name="Choose c.txt").check()
-    page.get_by_role("button", name="Delete the chosen").click()
+    page.get_by_role("button", name="Delete selected").click()
     page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("1 entry was deleted.")).to_be_visible()
+    expect(page.get_by_text("1 item deleted.")).to_be_visible()
     expect(page.get_by_role("link", name="c.txt", exact=True)).to_have_count(0)
 
 

@@ -82,7 +82,7 @@ def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("helloworld_16be675e")
     state(page, "Succeeded")
     expect(page).to_have_title("Succeeded · helloworld_16be675e · Job Console")
-    expect(page.locator("#job-head .state-lg")).to_contain_text("1 of 1 tasks failed")
+    expect(page.locator("#job-head .state-lg")).to_contain_text("1 of 1 replicas failed")
     expect(page.locator(".cause")).to_contain_text("Exit code 127")
     expect(page.locator(".cause")).to_contain_text("nvidia-smi")
 
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_told_beside_its_line_and_nothing_is_lost(page: Page) -
     expect(page.locator("[data-problems-for]")).to_contain_text("cpuNumber")
     assert json.loads(page.locator("#text").input_value())["jobName"] == "broken"
     page.goto("/drafts/")
-    page.get_by_role("link", name="Draft without a name").first.click()
+    page.get_by_role("link", name="Untitled draft").first.click()
     expect(page.locator(".new-editor .cm-content")).to_contain_text('"many"')
 
 
@@ -186,7 +186,7 @@ def test_the_list_changes_by_itself(page: Page, stack: Stack, scenes: dict[str, 
     expect(page.locator("#jobs-list .row-link")).to_have_text("live-job")
     expect(page.locator("#jobs-list .state")).to_have_text("Running")
     page.locator("#jobs-list [name=id]").check()
-    page.get_by_role("button", name="Stop the chosen").click()
+    page.get_by_role("button", name="Stop selected").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#jobs-list .state")).to_have_text("Stopped")
 

@@ -75,10 +75,10 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
 
 
 def start(page: Page, title: str) -> None:
-    page.get_by_role("link", name="Start", exact=True).click()
+    page.get_by_role("link", name="Launch", exact=True).click()
     page.get_by_role("link", name=title, exact=True).click()
     page.get_by_label("GPUs").fill("0")
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Launch").click()
 
 
 def submit(page: Page, name: str, program: str) -> None:
@@ -93,7 +93,7 @@ def is_on_its_own_host(page: Page, stack: Stack) -> None:
 
 def test_one_click_opens_jupyterlab_and_a_cell_runs(page: Page, stack: Stack) -> None:
     start(page, "JupyterLab")
-    expect(page.get_by_role("heading", name="It opens by itself once it is ready")).to_be_visible()
+    expect(page.get_by_role("heading", name="Opens automatically when ready")).to_be_visible()
     page.wait_for_url("**/lab*", timeout=START_S * SECONDS)
     is_on_its_own_host(page, stack)
     expect(page.locator("#jp-main-dock-panel")).to_be_visible(timeout=START_S * SECONDS)
@@ -106,9 +106,9 @@ def test_tensorboard_shows_a_scalar_that_a_job_wrote(page: Page, stack: Stack) -
     submit(page, "writes-curves", WRITES_CURVES)
     state(page, "Succeeded", START_S)
     page.get_by_role("button", name="More").click()
-    page.get_by_role("link", name="Show it in TensorBoard").click()
+    page.get_by_role("link", name="Open in TensorBoard").click()
     expect(page.get_by_role("checkbox", name="writes-curves")).to_be_checked()
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/*.apps.localhost*/**", timeout=START_S * SECONDS)
     is_on_its_own_host(page, stack)
     card = page.locator("scalar-card").first
@@ -157,7 +157,7 @@ def test_a_shell_holds_what_it_was_given_and_lands_in_the_terminal(page: Page) -
 
 def test_what_is_not_installed_says_so_with_its_log(page: Page) -> None:
     start(page, "VS Code")
-    expect(page.get_by_role("heading", name="It ended before it could be opened")).to_be_visible(
+    expect(page.get_by_role("heading", name="The job ended before it could be opened")).to_be_visible(
         timeout=START_S * SECONDS
     )
     expect(page.locator("#opening")).to_contain_text("VS Code server is not installed where this job runs")

@@ -60,9 +60,9 @@ class Person:
         page.wait_for_url("**/sign-in")
 
     def shows_who_they_are(self, page: Page) -> None:
-        expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+        expect(page.get_by_role("heading", name="Confirm your identity")).to_be_visible()
         page.get_by_label("Password").fill(self.password)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_a_passkey_is_added_signs_in_and_is_removed(page: Page, person: Person) 
     page.get_by_role("link", name="Add a key").click()
     person.shows_who_they_are(page)
     page.get_by_label("Name").fill("Laptop")
-    page.get_by_label("Sign in by it alone, as a passkey").check()
-    page.get_by_role("button", name="Add it").click()
+    page.get_by_label("Use as a passkey (sign in without a password)").check()
+    page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     person.leaves(page)
 
@@ -101,7 +101,7 @@ def test_a_passkey_is_added_signs_in_and_is_removed(page: Page, person: Person) 
     page.goto("/settings/sign-in")
     page.get_by_role("link", name="Remove Laptop").click()
     person.shows_who_they_are(page)
-    page.get_by_role("button", name="Remove it").click()
+    page.get_by_role("button", name="Remove").click()
     page.wait_for_url("**/settings/sign-in")
     expect(page.get_by_role("link", name="Remove Laptop")).to_have_count(0)
     person.leaves(page)
@@ -116,12 +116,12 @@ def test_a_key_stands_beside_the_password(page: Page, person: Person) -> None:
     person.is_in(page)
     page.goto("/settings/second-factor/keys/new")
     person.shows_who_they_are(page)
-    page.get_by_role("button", name="Add it").click()
+    page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     person.leaves(page)
 
     person.gives_the_password(page)
-    expect(page.get_by_role("heading", name="Your second factor")).to_be_visible()
+    expect(page.get_by_role("heading", name="Two-factor authentication")).to_be_visible()
     page.get_by_role("button", name="Use a security key or passkey").click()
     person.is_in(page)
 
@@ -130,13 +130,13 @@ def test_an_app_is_set_up_and_its_codes_are_asked_for(page: Page, person: Person
     person.gives_the_password(page)
     person.is_in(page)
     page.goto("/settings/sign-in")
-    page.get_by_role("link", name="Set up an app").click()
+    page.get_by_role("link", name="Set up app").click()
     person.shows_who_they_are(page)
     picture = page.get_by_role("img", name="The secret as a QR code")
     assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
     secret = page.locator("[data-copy]").get_attribute("data-copy") or ""
-    page.get_by_label("Code that the app shows").fill(code_of(secret))
-    page.get_by_role("button", name="Set it up").click()
+    page.get_by_label("Code from the app").fill(code_of(secret))
+    page.get_by_role("button", name="Set up").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     recovery = page.locator(".codes li").first.inner_text()
     person.leaves(page)

@@ -45,7 +45,7 @@ def _code(**more: Any) -> dict[str, Any]:
 
 SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "name": ({"name": "bert"}, {"name": "bert-base_2"}),
-    "description": ({"description": "What it is for"},),
+    "description": ({"description": "Purpose"},),
     "tags": ({"tags": {"team": "vision"}},),
     "framework": tuple(
         {"framework": name}

@@ -51,7 +51,7 @@ def test_what_is_typed_is_in_the_field_and_checked_with_places(page: Page, site:
     path, fields = site.posted[-1]
     assert (path, fields["text"], fields["X-CSRFToken"]) == ("/check", '{\n"😀": "K80"\n}', "t0k3n")
     site.checked["problems"] = []
-    problem.get_by_role("button", name="Mend").click()
+    problem.get_by_role("button", name="Fix").click()
     expect(page.locator("#file")).to_have_js_property("value", '{"mended": true}')
     expect(page.locator(".problem")).to_have_count(0)
     expect(page.locator("[data-problem-count]")).to_be_hidden()
@@ -111,7 +111,7 @@ def test_an_uploaded_file_that_is_no_text_is_refused(page: Page, site: Site) -> 
     page.set_input_files(
         "[data-editor-file]", {"name": "job.bin", "mimeType": "text/plain", "buffer": b"\xff\xfe\x00"}
     )
-    expect(page.locator(".toast-note")).to_contain_text("job.bin is not a text in UTF-8.")
+    expect(page.locator(".toast-note")).to_contain_text("job.bin is not UTF-8 text.")
     expect(page.locator("#file")).to_have_js_property("value", "kept")
 
 

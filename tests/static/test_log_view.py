@@ -135,7 +135,7 @@ def test_of_two_hundred_thousand_lines_few_are_rows_and_all_can_be_reached(page:
         assert len(seen) <= 2000
         start = int(seen[0].removeprefix("line "))
         assert seen == [f"line {number}" for number in range(start, start + len(seen))]
-    page.get_by_role("button", name="To the start").click()
+    page.get_by_role("button", name="Jump to the start").click()
     expect(page.locator(".log-line").first).to_have_text("line 0")
     seen = lines(page)
     for _ in range(4):
@@ -185,7 +185,7 @@ def test_a_gap_left_by_the_cap_is_told_and_passed_in_both_directions(page: Page,
     page.locator(".log-scroll").evaluate("element => { element.scrollTop = 0 }")
     expect(page.locator(".log-line").first).to_have_text("line 0")
     assert lines(page) == expected
-    page.get_by_role("button", name="To the start").click()
+    page.get_by_role("button", name="Jump to the start").click()
     expect(page.locator(".log-line")).to_have_count(301)
     page.locator(".log-scroll").evaluate("element => { element.scrollTop = element.scrollHeight }")
     expect(page.locator(".log-edge").last).to_have_text("End of the log.")

@@ -72,7 +72,7 @@ def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, clus
     assert "vision: MaxWall=60" in text_of(page)
     assert not Quota.objects.exists()
     done = admin.post(TAKE, {"shown": shown(page)}, follow=True)
-    assert "Everything is as the accounts are." in text_of(done)
+    assert "No changes: everything matches the accounts." in text_of(done)
     assert Quota.objects.get(slug="vision").gpus == 8
     assert AdminAction.objects.get().kind == AdminAction.Kind.QUOTAS
     entries = AuditEntry.objects.filter(object_repr__contains="vision", action="create")
@@ -112,7 +112,7 @@ def test_what_keeps_it_from_being_done_is_said(
     assert "sacctmgr: no slurmdbd answers" in text_of(admin.get(url))
     assert admin.post(url, {"shown": "x"}).status_code == 409
     accounting.away, accounting.tree = "", AccountTree()
-    assert "This cluster keeps no accounts." in text_of(admin.get(url))
+    assert "This cluster has no accounts." in text_of(admin.get(url))
     Cluster.objects.update(config={})
     assert "write_back has to be true there" in text_of(admin.get(GIVE))
 

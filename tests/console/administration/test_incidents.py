@@ -36,9 +36,9 @@ def test_nobody_else_sees_the_page_or_presses_a_button(who: str, quota: Quota) -
 
 def test_the_page_says_what_is_so(admin: Client, quota: Quota, root: User) -> None:
     text = admin.get(PAGE).content.decode()
-    assert "The console can be changed." in text
-    assert "No cluster is frozen." in text
-    assert "No job is lost." in text
+    assert "Read-only mode is off." in text
+    assert "Scheduling is active on all clusters." in text
+    assert "No lost jobs." in text
     make_job(State.LOST, quota=quota)
     press(admin, "freeze", cluster=quota.cluster_id, why="the switch burns")
     press(admin, "read_only", why="the database moves")
@@ -54,15 +54,17 @@ def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quo
     make_job(State.QUEUED, quota=quota)
     text = press(admin, "freeze", confirmed=False, cluster=quota.cluster_id, why="the switch burns")
     assert "Nothing more starts on North" in text
-    assert "Run or are being started: 1. Wait: 1." in text
+    assert "Running or starting: 1. Waiting: 1." in text
     assert not AdminAction.objects.exists()
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
 
 
 def test_a_cluster_is_frozen_and_let_go(admin: Client, quota: Quota, root: User) -> None:
-    assert "Nothing more starts on North." in press(admin, "freeze", cluster=quota.cluster_id, why="smoke")
+    assert "Scheduling on North paused." in press(admin, "freeze", cluster=quota.cluster_id, why="smoke")
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_why == "smoke"
-    assert "North goes on." in press(admin, "unfreeze", cluster=quota.cluster_id, why="no smoke")
+    assert "Scheduling on North resumed." in press(
+        admin, "unfreeze", cluster=quota.cluster_id, why="no smoke"
+    )
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
     assert list(AdminAction.objects.values_list("kind", "by", "address", "why")) == [
         ("unfreeze", root.pk, "127.0.0.1", "no smoke"),
@@ -91,13 +93,13 @@ def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, q
     asked = press(admin, "end_person", confirmed=False, **values)
     assert "Jobs stopped: 1" in asked
     assert "Tokens of service accounts that they made, revoked: 0" in asked
-    assert "Invitations of theirs withdrawn: 0" in asked
+    assert "Invitations withdrawn: 0" in asked
     assert "can&#x27;t sign in" in asked
     assert "1 job among it" in press(admin, "end_person", **values)
     owner.refresh_from_db()
     assert not owner.is_active
     assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED).exists()
-    assert "There is no such person." in press(admin, "end_person", **{**values, "person": "nobody"})
+    assert "User not found." in press(admin, "end_person", **{**values, "person": "nobody"})
 
 
 def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:

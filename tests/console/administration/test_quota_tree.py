@@ -86,7 +86,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
     sent = fields(quota, default_gpus=2)
     text = text_of(admin.post(PAGE, sent))
     assert "what runs goes on to its end" in text
-    assert "Default: 3 GPUs are in use, above 2 GPUs." in text
+    assert "Default: 3 GPUs in use, above the limit of 2 GPUs." in text
     assert "training-42" in text
     quota.refresh_from_db()
     assert quota.gpus == 8
@@ -103,7 +103,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
 def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
     token = shown(admin, fields(quota, default_gpus=6))
     answer = admin.post(PAGE, {**fields(quota, default_gpus=5), "save": "yes", "shown": token})
-    assert "What the change of 1 quota would do" in text_of(answer)
+    assert "Impact of changing 1 quota" in text_of(answer)
     quota.refresh_from_db()
     assert quota.gpus == 8
     assert not AdminAction.objects.exists()
@@ -150,7 +150,7 @@ def test_nobody_promises_more_than_they_hold_judged_by_the_new_numbers(
     admin: Client, quota: Quota, leaf: Quota
 ) -> None:
     text = text_of(admin.post(PAGE, fields(quota, leaf_gpus="9")))
-    assert "Default holds 8, and the quotas in it would promise 9 together." in text
+    assert "Limit of Default exceeded: 8 available, but its child quotas would have 9 in total." in text
     both = fields(quota, leaf_gpus="9", default_gpus="10")
     admin.post(PAGE, {**both, "save": "yes", "shown": shown(admin, both)})
     leaf.refresh_from_db()

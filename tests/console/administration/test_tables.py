@@ -127,7 +127,7 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
     assert Membership.objects.get().workspace.slug == "speech"
     assert AuditEntry.objects.get(action="apply").actor_name == "root"
     assert downloaded(admin, "") == export()
-    assert "Everything is as the file says." in shown(admin, "", export()).content.decode()
+    assert "No changes: everything matches the file." in shown(admin, "", export()).content.decode()
     assert faults(shown(admin, "", "version: 1\nworkspace: {}\n")) == [
         "2:1 /workspace: There is no such key here."
     ]
@@ -302,7 +302,7 @@ def test_a_quota_may_be_part_of_another_workspaces(admin: Client) -> None:
     assert above.slug == "all"
     assert "part_of: vision/all" in export()
     text = "workspace,cluster,slug,part_of\nvision,local,all,guests/guest\n"
-    assert "A quota can't be part of itself." in faults(shown(admin, "quota", text))[0]
+    assert "A quota can't be its own parent." in faults(shown(admin, "quota", text))[0]
 
 
 def test_jobs_that_are_never_idle_come_and_go_in_site_yaml(admin: Client) -> None:
@@ -314,8 +314,8 @@ def test_jobs_that_are_never_idle_come_and_go_in_site_yaml(admin: Client) -> Non
     assert (quota.idle_warn_minutes, quota.idle_release_minutes) == (30, 60)
     assert quota.idle_exempt_labels == {"keep": "yes"}
     assert "exempt_people:\n" in export()
-    assert "Everything is as the file says." in shown(admin, "", export()).content.decode()
-    assert "There is nothing called “bobby”." in faults(shown(admin, "", text.replace("alice", "bobby")))[0]
+    assert "No changes: everything matches the file." in shown(admin, "", export()).content.decode()
+    assert "“bobby” not found." in faults(shown(admin, "", text.replace("alice", "bobby")))[0]
     wrong = faults(shown(admin, "", text.replace("release_minutes: 60", "release_minutes: 6")))
     assert "nothing is ended without a warning" in wrong[0]
 
@@ -332,7 +332,7 @@ def test_what_goes_out_comes_in_again_and_changes_nothing(admin: Client, table: 
     SpotPrice.objects.create(cluster=quota.cluster, gpu_type="A100", market_micro=9, price_micro=5)
     text = downloaded(admin, table)
     assert len(rows_of(text)) == TABLES[table].model._default_manager.count() > 0
-    assert "Everything is as the file says." in shown(admin, table, text).content.decode()
+    assert "No changes: everything matches the file." in shown(admin, table, text).content.decode()
     assert User.objects.get(username="bob").unix_name_from == "ldap"
 
 

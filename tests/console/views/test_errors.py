@@ -14,7 +14,7 @@ from tests.jobs.web.conftest import People, browser, seen
 def test_nothing_there_says_so_with_a_way_on(people: People) -> None:
     response = browser(people.owner).get("/nowhere")
     assert response.status_code == 404
-    assert "There is nothing at this address" in seen(response)
+    assert "Page not found" in seen(response)
 
 
 def test_not_allowed_says_who_may(people: People) -> None:
@@ -36,4 +36,4 @@ def test_a_page_that_was_open_too_long_says_so(settings: LazySettings, people: P
     client.handler.enforce_csrf_checks = True
     response = client.post("/settings", {"theme": "dark"})
     assert response.status_code == 403
-    assert "This page was open for too long" in seen(response)
+    assert "This page has expired" in seen(response)

@@ -95,7 +95,7 @@ def test_what_a_group_gave_is_not_changed_here(people: People) -> None:
     assert client.post(address, {"role": "viewer"}).status_code == 409
     assert client.post(address).status_code == 409
     assert browser(people.member).post(address).status_code == 409
-    assert "by a group" in seen(client.get(f"{HERE}/members"))
+    assert "via group" in seen(client.get(f"{HERE}/members"))
 
 
 # --- Invitations ------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_somebody_new_makes_an_account_by_it(people: People) -> None:
     assert client.get("/").status_code == 200
     assert role_in(User.objects.get(username="newcomer"), people.quota.workspace_id) is Role.VIEWER
     second = {"username": "second", "password1": "a quite long staple 9", "email": ""}
-    assert "You need an invitation" in seen(Client().post("/join", second))
+    assert "Invitation required" in seen(Client().post("/join", second))
 
 
 def test_an_account_that_there_is_joins_by_signing_in(people: People) -> None:

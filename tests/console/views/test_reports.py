@@ -139,11 +139,11 @@ def test_csv_has_every_line_and_no_formula(used: People) -> None:
 def test_what_makes_no_sense_is_said(used: People) -> None:
     answer = browser(used.owner).get("/reports/", {"since": "2026-03-09", "until": "2026-03-01"})
     assert answer.status_code == 422
-    assert "The last day comes before the first." in seen(answer)
+    assert "The end date is before the start date." in seen(answer)
 
 
 def test_an_empty_time_says_so(people: People) -> None:
-    assert "Nothing was used in this time" in seen(browser(people.owner).get("/reports/"))
+    assert "No usage in this period" in seen(browser(people.owner).get("/reports/"))
 
 
 def test_queries_do_not_grow(used: People, django_assert_max_num_queries: Any) -> None:

@@ -49,7 +49,7 @@ def test_only_what_is_configured_is_offered(settings: LazySettings) -> None:
 
 def test_nobody_makes_an_account_uninvited() -> None:
     data = {"username": "eve", "password1": PASSWORD, "email": ""}
-    assert "You need an invitation" in seen(Client().post("/join", data))
+    assert "Invitation required" in seen(Client().post("/join", data))
     assert not User.objects.exists()
 
 

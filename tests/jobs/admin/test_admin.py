@@ -101,8 +101,8 @@ def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
 ) -> None:
     runs, waits, ended = make_job(State.RUNNING, quota=place.quota), queued(place), make_job(State.FAILED)
     text = act(admin, "stop_jobs", runs, waits, ended, why="power cut at noon")
-    assert "Done with 2 of them." in text
-    assert "1 left as it was: There was nothing to change." in text
+    assert "Applied to 2 item." in text
+    assert "1 unchanged: There was nothing to change." in text
     assert states(runs, waits, ended) == [State.RUNNING, State.STOPPED, State.FAILED]
     for job in (runs, waits):
         attempt = Attempt.objects.get(job=job)
@@ -120,8 +120,8 @@ def test_without_a_reason_nothing_is_stopped(admin: Client, place: Place) -> Non
 def test_jobs_are_held_and_released(admin: Client, place: Place) -> None:
     waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota)
     text = act(admin, "hold_jobs", waits, runs, why="x")
-    assert "Done with 1 of them." in text
-    assert "It does not wait, or is not held back." in text
+    assert "Applied to 1 item." in text
+    assert "Not waiting, or not on hold." in text
     assert Request.objects.get().held
     act(admin, "release_jobs", waits)
     assert not Request.objects.get().held
@@ -167,14 +167,14 @@ def test_nobody_else_decides_about_nodes(who: str, place: Place) -> None:
 
 def test_nodes_are_cordoned_drained_and_used_again(admin: Client, place: Place, root: User) -> None:
     node = place.node
-    assert "0 jobs hold something there." in act(admin, "cordon", node, confirmed=False)
+    assert "0 jobs use these nodes." in act(admin, "cordon", node, confirmed=False)
     node.refresh_from_db()
     assert node.state == NodeState.SCHEDULABLE
     act(admin, "cordon", node, why="new disks")
     node.refresh_from_db()
     assert (node.state, node.state_why, node.state_by) == (NodeState.CORDONED, "new disks", root)
     over: dict[str, Any] = {"empty_by_0": "2001-01-01", "empty_by_1": "10:00"}
-    assert "That moment is over." in act(admin, "drain", node, why="new disks", **over)
+    assert "This time is in the past." in act(admin, "drain", node, why="new disks", **over)
     later: dict[str, Any] = {"empty_by_0": "2999-01-01", "empty_by_1": "10:00"}
     act(admin, "drain", node, why="new disks", **later)
     node.refresh_from_db()
@@ -214,7 +214,7 @@ def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwi
     admin: Client, place: Place
 ) -> None:
     queued(place)
-    assert "1 person was told." in save_window(admin, place)
+    assert "1 person notified." in save_window(admin, place)
     row = Maintenance.objects.get()
     assert announced() == 1
     assert "was told" not in save_window(admin, place, row)

@@ -321,7 +321,7 @@ def test_owners_on_a_node_are_notified_once_and_told_in_their_jobs(place: Place,
     event = NotificationEvent.objects.get(kind=notifications.Kind.MESSAGE)
     assert event.people == [place.owner.pk]
     message = notification_words(event.kind, event.params)
-    assert (message.title, message.text) == ("A message from root.", "memory-1: it reboots at noon")
+    assert (message.title, message.text) == ("Message from root.", "memory-1: it reboots at noon")
     assert not Banner.objects.exists(), "one way only"
     told = Event.objects.get(kind=Event.Kind.TOLD)
     assert (told.job, told.actor, told.params["why"]) == (job, root, "it reboots at noon")

@@ -18,9 +18,12 @@ from tests.factories import make_cluster, make_user
         ({"engines": {"podman": "absent", "docker": "used"}}, "docker"),
         (
             {"engines": {"podman": "absent", "docker": "silent"}},
-            "None: docker is installed, but does not answer: is its daemon running?; podman is not installed",
+            (
+                "None: docker is installed, but is not responding: is its daemon running?; podman is "
+                "not installed"
+            ),
         ),
-        ({"engines": {}}, "None: the cluster's settings switch it off."),
+        ({"engines": {}}, "None: disabled in the cluster settings."),
         ({"engines": None}, "–"),
         (None, "–"),
     ],

@@ -40,7 +40,7 @@ def test_losses_say_where_and_what_the_target_lacks(people: People) -> None:
     assert (framework["side"], framework["capability"]) == ("target", "")
     assert told["text"].splitlines()[framework["line"] - 1][framework["column"] - 1 :].startswith('"')
     name = losses["approximated", "/roles/0/name"]
-    assert (name["capability"], name["side"]) == ("free names of task roles", "source")
+    assert (name["capability"], name["side"]) == ("custom role names", "source")
 
 
 def test_the_dialect_may_be_given(people: People) -> None:

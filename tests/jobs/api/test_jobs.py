@@ -201,7 +201,7 @@ def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint
     }
     Endpoint.objects.filter(pk=endpoint.pk).update(**told)
     [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
-    assert served["reason"] == {"code": "silent", "message": "Nothing listens on port 8888."}
+    assert served["reason"] == {"code": "silent", "message": "No process is listening on port 8888."}
     assert (served["ready"], served["origin"], served["path"]) == (False, "announced", "/x")
     Endpoint.objects.filter(pk=endpoint.pk).update(ready=True)
     [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))

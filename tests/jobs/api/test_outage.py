@@ -64,7 +64,7 @@ def test_a_page_says_so_too(people: People, monkeypatch: pytest.MonkeyPatch) -> 
     answer = client.get("/jobs/nowhere/")
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == str(outage.RETRY_AFTER_S)
-    assert "The database is busy or away" in answer.content.decode()
+    assert "The database is busy or unavailable" in answer.content.decode()
 
 
 def test_another_mistake_is_still_a_mistake(people: People, monkeypatch: pytest.MonkeyPatch) -> None:

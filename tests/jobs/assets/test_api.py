@@ -97,7 +97,7 @@ def test_a_check_is_requested_and_shown(people: People) -> None:
     assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
     AssetCheck.objects.update(state="works", code="worked", said="abc", ended_at="2026-01-01T00:00:00Z")
     told = client.get(f"{V1}/code/{row.key}/test").json()
-    assert (told["state"], told["message"], told["said"]) == ("works", "It could be read.", "abc")
+    assert (told["state"], told["message"], told["said"]) == ("works", "Read successfully.", "abc")
     assert send(browser(people.stranger), "post", f"code/{row.key}/test").status_code == 404
 
 

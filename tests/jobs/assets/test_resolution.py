@@ -114,7 +114,7 @@ def test_a_version_that_there_is_not_is_a_problem_in_its_place(place: Place) -> 
     row = make_dataset(place.workspace)
     (problem,) = refused(place, dlc(DataSources=[{"DataSourceId": f"{row.key}@v7"}]))
     assert (problem.code, problem.pointer, problem.line) == ("no_dataset_version", "/mounts/0/id", 1)
-    assert problem_message(problem) == "The dataset imagenet has no version v7."
+    assert problem_message(problem) == "Dataset imagenet has no version v7."
 
 
 def test_what_is_for_everybody_is_only_read(place: Place) -> None:
@@ -187,7 +187,7 @@ def test_a_cpfs_asks_for_its_vpc(place: Place) -> None:
     sources = [{"DataSourceId": row.key}]
     (note,) = notes(place, dlc(DataSources=sources))
     assert note_message(note) == (
-        "The dataset imagenet is in the VPC vpc-1: a job that mounts it has to be in the same one."
+        "Dataset imagenet is in VPC vpc-1. A job that mounts it must be in the same VPC."
     )
     assert notes(place, dlc(DataSources=sources, UserVpc={"VpcId": "vpc-1"})) == []
     (note,) = notes(
@@ -250,7 +250,7 @@ def test_a_persons_own_secret_is_taken_and_said(place: Place) -> None:
     personal_secrets.keep(place.owner, "GIT_TOKEN", "canary-own")
     (note,) = notes(place, text)
     assert note_message(note) == (
-        "trainer is fetched with your own secret GIT_TOKEN, which is sent to git.example.org."
+        "trainer is fetched with your secret GIT_TOKEN, which is sent to git.example.org."
     )
     job = Job.objects.get()
     code = kept(job).code

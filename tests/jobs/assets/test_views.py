@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def test_each_kind_has_a_tab_and_what_is_empty_says_what_to_do(people: People) -> None:
     for kind in (*AssetKind, "specs"):
         page = seen(browser(people.owner).get(f"/assets/?kind={kind}"))
-        assert "Nothing here yet" in page
+        assert "No assets yet" in page
         assert "Workspace admins and algorithm O&M admins add" in page
     assert "New dataset" in seen(browser(people.manager).get("/assets/?kind=datasets"))
     assert browser(people.owner).get("/assets/?kind=x").status_code == 404
@@ -35,7 +35,7 @@ def test_what_is_listed_is_found_by_its_name_its_id_and_its_address(people: Peop
         page = seen(client.get("/assets/", {"kind": "images", "q": query}))
         assert "registry/ml/torch:2" in page
         assert "jax" not in page
-    assert "Nothing of that name" in seen(client.get("/assets/", {"kind": "images", "q": "tf"}))
+    assert "No matching assets" in seen(client.get("/assets/", {"kind": "images", "q": "tf"}))
     assert "registry/ml" not in seen(browser(people.stranger).get("/assets/"))
 
 
@@ -79,13 +79,13 @@ def test_an_asset_is_added_changed_and_taken_away_by_who_keeps_it(people: People
     values["workspace"] = str(people.quota.workspace.pk)
     wrong = client.post("/assets/datasets/new", {**values, "uri": "s3://sets/coco"})
     assert wrong.status_code == 422
-    assert "The address begins with oss://." in seen(wrong)
+    assert "The address must start with oss://." in seen(wrong)
     answer = client.post("/assets/datasets/new", {**values, "password": "canary", "username": "AK"})
     row = Dataset.objects.get()
     assert answer["Location"] == f"/assets/datasets/{row.key}"
     page = seen(client.get(answer["Location"]))
     assert "oss://sets/coco/" in page
-    assert "kept, and never shown" in page
+    assert "saved (hidden)" in page
     assert "canary" not in page + seen(client.get(f"/assets/datasets/{row.key}/edit"))
     client.post(f"/assets/datasets/{row.key}/edit", {**values, "name": "coco 2017", "username": "AK"})
     row.refresh_from_db()
@@ -117,13 +117,13 @@ def test_what_is_used_is_retired_and_its_users_are_listed_to_those_who_see_the_j
     job = make_job(owner=people.owner, quota=people.quota)
     AssetUse.objects.create(job=job, kind=AssetKind.IMAGE, key=row.key)
     page = seen(browser(people.member).get(f"/assets/images/{row.key}"))
-    assert "1 job was made of it" in page
+    assert "Used by 1 job" in page
     assert f"/jobs/{job.public_id}/" in page
     page = seen(browser(people.stranger).get(f"/assets/images/{row.key}"))
     assert job.public_id not in page
     assert "in workspaces that are not yours" in page
     client = browser(people.admin)
-    assert "was retired: jobs were made of it" in seen(
+    assert "Used by was retired: jobs" in seen(
         client.post(f"/assets/images/{row.key}/take-away", follow=True)
     )
     assert Image.objects.get().is_retired
@@ -144,7 +144,7 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
     part = client.get(f"/assets/code/{row.key}", headers=fragment("checks")).content.decode()
     assert "fatal: &lt;b&gt;no&lt;/b&gt;" in part
     assert "every 1s" not in part
-    assert "It could not be read." in part
+    assert "Read failed." in part
     assert "fatal" not in seen(browser(people.member).get(f"/assets/code/{row.key}")), "another's own words"
 
 

@@ -52,7 +52,7 @@ def test_every_fate_has_words_and_what_is_kept_a_reason() -> None:
     assert support_message(labels.fate, labels.why) == (
         "Kept for export, not applied here. The nodes here have no labels."
     )
-    assert support_message("kept") == "Kept for export, not applied here."
+    assert support_message("kept") == "No effect on this cluster (kept for export)."
     assert [path for _backend, path, each in EVERY if each.fate is Fate.KEPT and not each.why] == []
 
 

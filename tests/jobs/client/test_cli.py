@@ -90,7 +90,7 @@ def test_problems_come_with_place_message_rule_and_fix(bad: Path, capsys: pytest
         "line": 3,
         "column": 14,
         "code": "bad_name",
-        "message": "jobName “a b” may only have the characters A-Z a-z 0-9 - . _ ~.",
+        "message": "jobName “a b” contains invalid characters. Allowed: A-Z a-z 0-9 - . _ ~.",
         "params": {"key": "jobName", "value": "a b", "allowed": "A-Za-z0-9\\-._~"},
         "fix": {"pointer": "/jobName", "value": "a_b", "key": None},
         "source": "SCM page, OpenPAI v0.14",
@@ -230,7 +230,7 @@ def test_sentences_are_in_the_language_of_the_environment() -> None:
     env = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "ja_JP.UTF-8"}
     done = run("check", "-", stdin=BAD.encode(), PYTHONIOENCODING="utf-8", **env)
     japanese = gettext.translation("django", ROOT / "locale", ["ja"])
-    message = "%(key)s “%(value)s” may only have the characters %(allowed)s."
+    message = "%(key)s “%(value)s” contains invalid characters. Allowed: %(allowed)s."
     assert japanese.gettext(message) != message
     values = {"key": "jobName", "value": "a b", "allowed": "A-Z a-z 0-9 - . _ ~"}
     assert japanese.gettext(message) % values in done.stdout.decode()

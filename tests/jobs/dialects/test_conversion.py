@@ -93,9 +93,9 @@ def test_every_field_of_a_job_has_a_capability() -> None:
 
 def test_a_loss_says_what_the_target_lacks() -> None:
     told = {loss.pointer: loss_json(loss) for loss in dialects.convert(Document(DLC), "aihc").losses}
-    assert told["/time_limit_s"]["capability"] == "a time limit"
+    assert told["/time_limit_s"]["capability"] == "time limits"
     assert told["/time_limit_s"]["side"] == "source"
-    assert told["/network/vpc"]["capability"] == "a virtual network of one's own"
+    assert told["/network/vpc"]["capability"] == "custom virtual networks"
 
 
 def test_fixes_are_made_until_none_is_left() -> None:
@@ -160,7 +160,7 @@ def test_what_the_target_ignores_is_a_loss_though_we_read_it_again() -> None:
     assert told["message"] == (
         "Kept for Job Console; OpenPAI / SCM JSON (protocol v1) will ignore: /code/branch (master)."
     )
-    assert told["capability"] == "code that is fetched before the start"
+    assert told["capability"] == "fetching code before start"
 
 
 @pytest.mark.parametrize("to", ["openpai-v1", "openpai-v2"])

@@ -121,7 +121,7 @@ def test_what_is_told_of_an_array() -> None:
     notes = {note.code: note for note in DIALECT.parse(Document(script("0-9%2"))).notes}
     assert "needs_slurm" not in notes, "the variables of an array are set wherever it runs"
     words = messages.note_message(notes["array"])
-    assert words == "--array=0-9%2 makes this a sweep. Jobs: 10, at most 2 of them at a time."
+    assert words == "--array=0-9%2 makes this a sweep. Jobs: 10, at most 2 at a time."
     both = script("0-9").replace("echo", "echo $SLURM_JOB_ID")
     names = {note.code: note.params for note in DIALECT.parse(Document(both)).notes}["needs_slurm"]["names"]
     assert names == "$SLURM_JOB_ID"

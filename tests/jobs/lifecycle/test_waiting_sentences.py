@@ -59,7 +59,7 @@ def test_limit_of_one_person_is_named_as_that(place: Place) -> None:
 def test_drained_nodes_are_named_with_the_reason(place: Place) -> None:
     inventory.decide(Node.objects.all(), NodeState.DRAINING, by=place.owner, why="new disks")
     told = sentence(sent(place, 1))
-    assert told.startswith("Waits because every node of Memory that could run it is being drained: new disks")
+    assert told.startswith("Waiting: all suitable nodes of Memory are being drained: new disks")
 
 
 def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: Place) -> None:

@@ -179,7 +179,7 @@ def test_what_can_not_be_read_is_said_and_not_why(client: Client, place: Place, 
     log.writes_to(log.file, "nobody")
     status, text = shown(client, place.owner, log.job.pk)
     assert status == 200
-    assert "There is no log to show" in text
+    assert "No log available" in text
     assert "first" not in text
 
 

@@ -27,7 +27,7 @@ def test_every_key_of_every_dialect_is_there_while_strings_are_collected(
     (tmp_path / "jobs").mkdir()
     monkeypatch.setattr(django_makemessages.Command, "handle", collect)
     call_command("makemessages", locale=["ja"])
-    assert "Name of the job, unique among your own." in seen
+    assert "Name of the job, unique among your jobs." in seen
     assert len(seen) == len(set(seen)) > 100
     assert not makemessages.HINTS.exists()
     for name in dialects.NAMES:

@@ -11,104 +11,98 @@ WAITING = [
     (
         ReasonCode.NO_SUCH_GPU,
         {"cluster": "local", "gpu_type": "TITANX", "types": None},
-        "Waits because local has no TITANX GPU: it would start without GPUs, or on a cluster that has one.",
+        "Waiting: no TITANX GPU on “local”. Remove the GPU request or choose another cluster.",
     ),
     (
         ReasonCode.NO_SUCH_GPU,
         {"cluster": "local", "gpu_type": "TITANX", "types": "P100, V100"},
         (
-            "Waits because local has no TITANX GPU: it would start with a type that is there (P100, V100), "
-            "without GPUs, or on another cluster."
+            "Waiting: no TITANX GPU on “local”. Select an available type (P100, V100), remove the "
+            "GPU request or choose another cluster."
         ),
     ),
     (
         ReasonCode.NO_SUCH_NODE,
         {"cluster": "local", "missing": "n9"},
-        (
-            "Waits because local has no node called n9: it would start with other nodes, or without naming "
-            "any."
-        ),
+        ("Waiting: no node named n9 on local. Select other nodes or none."),
     ),
     (
         ReasonCode.NO_SUCH_NODE,
         {"cluster": "local", "nodes": "n1, n2"},
         (
-            "Waits because the nodes to which it is bound (n1, n2) can't hold it, even when nothing else "
-            "runs: it would start with less, or on other nodes too."
+            "Waiting: the job does not fit on the selected nodes (n1, n2), even when nothing else "
+            "runs. Request less, or allow more nodes."
         ),
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "gpu", "wanted": 16, "free": 9, "ahead": 0, "gpus_now": 8},
-        "Waits for 16 GPUs: 9 GPUs free on local now; asking for 8 GPUs it would start now.",
+        "Waiting for 16 GPUs: 9 GPUs free on local now. Request 8 GPUs to start now.",
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "P100", "wanted": 4, "free": 0, "ahead": 0, "fits_now": None},
-        "Waits for 4 P100 GPUs: 0 P100 GPUs free on local now; it starts when others end.",
+        "Waiting for 4 P100 GPUs: 0 P100 GPUs free on local now. Starts when other jobs end.",
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "cpu", "wanted": 6000, "free": 1500, "fits_now": 1},
-        "Waits for 6 CPU cores: 1.5 CPU cores free on local now; 1 task of its kind would start now.",
+        ("Waiting for 6 CPU cores: 1.5 CPU cores free on local now. 1 task of this size could start now."),
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "one_node", "wanted": 6000, "free": None},
-        "Waits until one node of local has room for a whole task; smaller tasks would start sooner.",
+        ("Waiting: no node of local has room for a whole replica. Smaller replicas would start sooner."),
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"resource": "port", "port": 8080},
-        "Waits for port 8080, which something else uses; any other port would start it.",
+        "Waiting: port 8080 is in use. Use another port to start now.",
     ),
     (
         ReasonCode.WAITING_CAPACITY,
         {"resource": "memory_mib", "wanted": 8192, "free": 512},
-        "Waits for 8 GiB: 512 MiB free now; it starts when others end.",
+        "Waiting for 8 GiB: 512 MiB free now. Starts when other jobs end.",
     ),
     (
         ReasonCode.WAITING_QUOTA,
         {"quota": "research", "kind": "gpu", "wanted": 4, "used": 6, "limit": 8},
-        (
-            "Waits for quota research: it asks for 4 GPUs, and 6 GPUs of 8 GPUs are in use; there is "
-            "room for 2 GPUs."
-        ),
+        ("Waiting for quota research: 4 GPUs requested, 6 GPUs of 8 GPUs in use, 2 GPUs available."),
     ),
     (
         ReasonCode.WAITING_QUOTA,
         {"quota": "research", "kind": "jobs", "wanted": 1, "used": 3, "limit": 3},
         (
-            "Waits for quota research: it asks for 1 job, and 3 jobs of 3 jobs are in use; it "
-            "starts when enough of that is given back."
+            "Waiting for quota research: 1 job requested, 3 jobs of 3 jobs in use. Starts when "
+            "enough is released."
         ),
     ),
     (
         ReasonCode.EXCEEDS_QUOTA,
         {"quota": "research", "kind": "memory", "wanted": 65536, "used": 0, "limit": 32768},
         (
-            "Asks for 64 GiB, but quota research never allows more than 32 GiB: it starts with "
-            "less, in another quota, or when an admin raises the limit."
+            "64 GiB requested, but quota research allows at most 32 GiB. Request less, use another "
+            "quota, or ask an admin to raise the limit."
         ),
     ),
     (
         ReasonCode.EXCEEDS_CLUSTER,
         {"cluster": "local", "kind": "gpu", "wanted": 8, "most": 2},
-        "Asks for 8 GPUs, but all of local together has 2 GPUs: it starts with less, or on a larger cluster.",
+        ("8 GPUs requested, but local has only 2 GPUs in total. Request less, or use a larger cluster."),
     ),
     (
         ReasonCode.EXCEEDS_CLUSTER,
         {"cluster": "local", "kind": "one_node", "wanted": 8000, "most": None},
         (
-            "No single node of local can hold one of its tasks, even when nothing else runs: it "
-            "starts with less for each task."
+            "No node of local is large enough for one replica, even when nothing else runs. "
+            "Request less per replica."
         ),
     ),
-    (ReasonCode.WAITING_TURN, {"ahead": 2}, "Waits for its turn; ahead of it in the queue: 2 jobs."),
+    (ReasonCode.WAITING_TURN, {"ahead": 2}, "Waiting for its turn (2 jobs ahead)."),
     (
         ReasonCode.RETRYING,
         {"attempt": 2, "code": "node_lost"},
-        "Runs again by itself, attempt 2. The one before: Its node was lost.",
+        "Retrying automatically, attempt 2. Previous attempt: Its node was lost.",
     ),
 ]
 ENDED = [
@@ -116,36 +110,36 @@ ENDED = [
         ReasonCode.COMPLETED_WITH_FAILURES,
         {"failed": 1, "total": 1},
         (
-            "Succeeded, 1 of 1 tasks failed: its counts (minFailedTaskCount, minSucceededTaskCount) "
-            "let the job succeed all the same."
+            "Succeeded although 1 of 1 replicas failed, as the completion policy allows "
+            "(minFailedTaskCount, minSucceededTaskCount)."
         ),
     ),
     (
         ReasonCode.EXIT_CODE,
         {"role": "task_1", "index": 0, "exit_code": 127},
-        "Task task_1-0 failed. Exit code 127: the command was not found.",
+        "Replica task_1-0 failed. Exit code 127: the command was not found.",
     ),
     (ReasonCode.EXIT_CODE, {"exit_code": 127}, "Failed. Exit code 127: the command was not found."),
     (
         ReasonCode.SIGNALLED,
         {"role": "w", "index": 3, "signal": 9, "exit_code": 137},
         (
-            "Task w-3 was ended by a signal. Exit code 137: ended by SIGKILL, that is, it was killed, often "
-            "because memory ran out."
+            "Replica w-3 was terminated by a signal. Exit code 137: ended by SIGKILL, that is, it "
+            "was killed, often because memory ran out."
         ),
     ),
     (
         ReasonCode.OUT_OF_MEMORY,
         {"role": "w", "index": 0, "limit_mib": 2048, "exit_code": 137},
-        "Task w-0 used more than its 2 GiB of memory and was ended: give it more, or use less.",
+        ("Replica w-0 exceeded its memory limit of 2 GiB and was killed. Request more memory, or use less."),
     ),
-    (ReasonCode.TIME_LIMIT, {"limit_s": 5400}, "Ended after 1 h 30 min, the longest it was allowed to run."),
+    (ReasonCode.TIME_LIMIT, {"limit_s": 5400}, "Time limit of 1 h 30 min reached."),
     (ReasonCode.USER_STOP, {"by": "ada"}, "Stopped by ada."),
     (ReasonCode.START_FAILED, {"error": "no bash"}, "Could not be started: no bash"),
     (
         ReasonCode.REFUSED,
         {"why": "exceeds_cluster", "resource": "cpu_milli", "wanted": 8000, "total": 2000},
-        "Refused: it asks for 8 CPU cores, and the whole cluster has 2 CPU cores.",
+        "Refused: 8 CPU cores requested, but the whole cluster has 2 CPU cores.",
     ),
     (ReasonCode.REFUSED, {"detail": "no such partition"}, "Refused by the cluster: no such partition"),
 ]
@@ -163,20 +157,20 @@ def test_the_sentence_says_what_happened_and_what_would_help(
     ("code", "signal", "words"),
     [
         (None, None, ""),
-        (0, None, "Exit code 0: it succeeded"),
-        (127, None, "Exit code 127: the command was not found"),
-        (126, None, "Exit code 126: the command was found but can't be executed"),
-        (42, None, "Exit code 42: the program chose this code"),
+        (0, None, "Exit code 0 (it succeeded)"),
+        (127, None, "Exit code 127 (the command was not found)"),
+        (126, None, "Exit code 126 (the command was found but can't be executed)"),
+        (42, None, "Exit code 42 (the program chose this code)"),
         (
             139,
             None,
-            "Exit code 139: ended by SIGSEGV, that is, the program accessed memory that is not its own",
+            ("Exit code 139 (ended by SIGSEGV, that is, the program accessed memory that is not its own)"),
         ),
-        (143, 15, "Exit code 143: ended by SIGTERM, that is, it was asked to end"),
-        (None, 2, "Exit code 130: ended by SIGINT, that is, it was interrupted, as by Ctrl-C"),
-        (200, None, "Exit code 200: the program chose this code"),
-        (145, None, "Exit code 145: ended by SIGCHLD"),
-        (-7111, None, "Exit code -7111: its node was lost"),
+        (143, 15, "Exit code 143 (ended by SIGTERM, that is, it was asked to end)"),
+        (None, 2, "Exit code 130 (ended by SIGINT, that is, it was interrupted, as by Ctrl-C)"),
+        (200, None, "Exit code 200 (the program chose this code)"),
+        (145, None, "Exit code 145 (ended by SIGCHLD)"),
+        (-7111, None, "Exit code -7111 (its node was lost)"),
     ],
 )
 def test_exit_codes_and_signals_in_words(code: int | None, signal: int | None, words: str) -> None:

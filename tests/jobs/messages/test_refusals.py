@@ -15,30 +15,33 @@ WORD = re.compile(r'(?:refus(?:al|e)\(\s*|"why":\s*)"([a-z_]+)"')
 LOCAL = [
     (
         {"why": "field", "field": "nodes"},
-        "Refused: this cluster can't do what the job asks for in nodes; submit it without, or elsewhere.",
+        (
+            "Refused: this cluster does not support the job's setting “nodes”. Remove it, or use "
+            "another cluster."
+        ),
     ),
     (
         {"why": "only_slurm", "nodes": 2},
         (
-            "Refused: Slurm runs this script once, on the first of its 2 nodes, and its srun calls reach the "
-            "others, which this cluster can't do; submit it to a Slurm cluster, or ask for one node "
-            "(--nodes=1)."
+            "Refused: Slurm runs this script only on the first of its 2 nodes and reaches the "
+            "others with srun, which this cluster does not support. Use a Slurm cluster, or "
+            "request one node (--nodes=1)."
         ),
     ),
     (
         {"why": "mount_not_allowed", "place": "/data", "workspace": "vision", "setting": "folders"},
         (
-            "Refused: jobs of vision may not use /data of this machine; an admin may allow it in the "
+            "Refused: jobs of vision can't use /data on this machine. An admin can allow it in the "
             "cluster's settings (folders)."
         ),
     ),
     (
         {"why": "mount_no_folder", "place": "/data", "error": "Permission denied"},
-        "Refused: /data can't be used as a folder by the job's user: Permission denied",
+        "Refused: the job's user can't use /data as a folder: Permission denied",
     ),
     (
         {"why": "auth_file", "place": "/auth", "error": None},
-        "Refused: /auth has to say three things: the image registry, the user's name and the password.",
+        "Refused: /auth must contain three values: image registry, user name and password.",
     ),
 ]
 

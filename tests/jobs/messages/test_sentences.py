@@ -98,7 +98,7 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
     [
         (
             '{"jobName": "a b", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}',
-            "jobName “a b” may only have the characters A-Z a-z 0-9 - . _ ~.",
+            "jobName “a b” contains invalid characters. Allowed: A-Z a-z 0-9 - . _ ~.",
         ),
         (
             '{"jobName": "a", "image": 7, "taskRoles": [{"name": "m", "command": "c"}]}',
@@ -106,10 +106,10 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
         ),
         (
             '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c", "shmMB": 200}]}',
-            "shmMB is 200; it may be at most memoryMB, which is 100.",
+            "shmMB is 200; it must be at most memoryMB, which is 100.",
         ),
-        ('{"jobName": True "image": "i"}', "JSON writes true, not True."),
-        ('{"a": 1\n"b": 2}', 'A comma is missing before ".'),
+        ('{"jobName": True "image": "i"}', "JSON uses true, not True."),
+        ('{"a": 1\n"b": 2}', 'Missing comma before ".'),
     ],
 )
 def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
@@ -121,6 +121,7 @@ def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
 def test_a_fixed_command_says_what_was_wrong_with_it() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
-        "Jupyter would have been open to others (no token of its own, pages of any site could talk to it). "
-        "The mended command listens on the loopback address and asks for a token, which the link carries."
+        "Jupyter would have been accessible to others (no token of its own, pages of any site "
+        "could talk to it). The mended command listens on the loopback address and asks for a "
+        "token, which the link carries."
     )

@@ -116,7 +116,7 @@ def test_what_the_controller_forgot_is_looked_up(
         assert good.ended_at
         assert replica(good).node.startswith("cpu")
         said = reason_message(cancelled.reason.code, cancelled.reason.params)
-        assert (cancelled.state, said) == (State.STOPPED, "Cancelled at Slurm, not from here.")
+        assert (cancelled.state, said) == (State.STOPPED, "Cancelled in Slurm, not from this console.")
     _good, failed, killed, _cancelled = look(by_command_line, handles)
     assert failed.reason.params == {"exit_code": 3}
     assert (killed.reason.code, replica(killed).signal) == (ReasonCode.SIGNALLED, 9)
@@ -199,7 +199,7 @@ def test_accounts_become_quotas(house: Cluster) -> None:
     assert house.config["accounts"] == {"vision": "vision", "speech": "speech"}
     assert house.config["qos"] == {"9": "onejob"}
 
-    assert imported(house)[0] == "Everything is as the accounts are."
+    assert imported(house)[0] == "No changes: everything matches the accounts."
     Membership.objects.filter(workspace__slug="vision").update(role="admin")
     Quota.objects.filter(slug="vision").update(gpus=8, most_pending=7, name="Vision's")
     told = imported(house)
@@ -237,7 +237,7 @@ def test_quotas_are_written_into_accounts(house: Cluster, accounted: Slurm) -> N
         assert grown() == "cpu=20,gres/gpu=4|9|3"
         assert AuditEntry.objects.get(action="apply").actor_name == "export_accounts bench"
         again = imported(house, command="export_accounts")
-        assert again == ["Everything is as the accounts are."]
+        assert again == ["No changes: everything matches the accounts."]
         Quota.objects.filter(slug="speech").update(gpus=None, cpu_milli=30_000)
         imported(house, command="export_accounts")
         assert grown() == "cpu=30,gres/gpu=4|9|3"

@@ -79,6 +79,6 @@ def test_an_engine_of_our_own_is_looked_at_whenever_anything_is_due(
 
 def test_an_admin_reads_how_often_and_why(place: Place, admin_client: Client) -> None:
     page = reverse("admin:quotas_cluster_change", args=[place.cluster.pk])
-    assert "As often as anything is due." in admin_client.get(page).content.decode()
+    assert "Whenever an update is due." in admin_client.get(page).content.decode()
     poll_interval.record_poll(place.cluster.pk, 3.0)
     assert "Every 30 s: the last look took 3.00 s." in admin_client.get(page).content.decode()

@@ -237,7 +237,7 @@ def test_why_it_waits_names_the_other_and_what_it_does(place: Place) -> None:
     pending_reasons.load_reasons([child])
     reason = pending_reasons.reason_of(child)
     words = messages.reason_message(reason.code, reason.params)
-    assert words == "Starts after train (Pending) succeeds, and 1 job besides."
+    assert words == "Starts after train (Pending) succeeds; also waiting for 1 job."
     ended(place, one, State.SUCCEEDED)
     child.refresh_from_db()
     pending_reasons.load_reasons([child])
@@ -272,7 +272,7 @@ def test_what_starts_after_a_job_is_known_from_it(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     [link] = dependencies.list_dependents(place.owner, parent)
-    assert (link.job, link.words) == (child, "once it has succeeded")
+    assert (link.job, link.words) == (child, "on success")
     assert dependencies.list_dependents(User.objects.create_user("eve"), parent) == []
 
 

@@ -150,14 +150,14 @@ def test_what_waits_in_an_engines_queue_says_why_too(people: People) -> None:
     reason: dict[str, Any] = {"reason_code": "engine_queue", "reason_params": {"slurm": "Resources"}}
     make_job(State.PENDING, owner=people.owner, quota=people.quota, **reason)
     for address in ("/jobs/", "/"):
-        assert "Waits until enough of the cluster is free." in seen(browser(people.owner).get(address))
+        assert "Waiting for free resources on the cluster." in seen(browser(people.owner).get(address))
 
 
 def test_empty_lists_say_what_to_do(people: People) -> None:
     client = browser(people.owner)
     assert "No jobs yet" in seen(client.get("/jobs/"))
     filtered = seen(client.get("/jobs/?state=failed"))
-    assert "No job fits these filters" in filtered
+    assert "No jobs match these filters" in filtered
     assert "Show all jobs" in filtered
 
 

@@ -136,7 +136,7 @@ def test_a_place_can_be_chosen_among_those_open_to_the_person(people: People) ->
 
 
 def test_with_one_place_there_is_nothing_to_choose(people: People) -> None:
-    assert "Where it runs" not in seen(browser(people.owner).get("/jobs/new"))
+    assert "Run on" not in seen(browser(people.owner).get("/jobs/new"))
 
 
 def test_the_fixed_command_is_shown_and_taken(people: People) -> None:
@@ -245,7 +245,7 @@ def test_a_field_that_is_wrong_is_told_and_nothing_is_submitted_or_lost(people: 
     response = post(browser(people.owner), **FORM, **{"name": "filled-in", "roles-0-cpu": "many"})
     assert response.status_code == 422
     page = seen(response)
-    assert "“many” is no number." in page
+    assert "“many” is not a number." in page
     assert 'name="roles-0-cpu" value="many"' in page
     assert not Job.objects.exists()
     assert '"filled-in"' in Draft.objects.get().text

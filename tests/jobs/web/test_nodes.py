@@ -44,8 +44,8 @@ def test_each_gpu_is_a_square_held_or_free(people: People) -> None:
     ]
     text = seen(response)
     assert "1 of 4 free" in text
-    assert "TITANX, held by mine" in text
-    assert "1 of others" in text
+    assert "TITANX, used by mine" in text
+    assert "1 job of others" in text
     assert "foreign" not in text
 
 
@@ -79,21 +79,21 @@ def test_what_the_engine_keeps_a_node_for_is_said_until_it_is_over(people: Peopl
     assert not second.set_aside
     text = seen(response)
     assert "all, gpu" in text
-    assert "Set aside for carol" in text
-    assert "Set aside for jobs that name lecture" in text
-    assert "Set aside for maintenance" in text
+    assert "Reserved for carol" in text
+    assert "Reserved for jobs that name lecture" in text
+    assert "Reserved for maintenance" in text
 
 
 def test_a_node_that_takes_no_jobs_says_so(people: People) -> None:
     Node.objects.create(cluster=people.quota.cluster, name="n1", schedulable=False, why="Being repaired")
     text = seen(browser(people.owner).get("/nodes/"))
-    assert "takes no jobs" in text
+    assert "not accepting jobs" in text
     assert "Being repaired" in text
 
 
 def test_nothing_known_yet_is_said(people: People) -> None:
-    assert "No nodes known yet" in seen(browser(people.owner).get("/nodes/"))
-    assert "No cluster is open to you" in seen(browser(people.stranger).get("/nodes/"))
+    assert "No nodes reported yet" in seen(browser(people.owner).get("/nodes/"))
+    assert "No clusters available" in seen(browser(people.stranger).get("/nodes/"))
 
 
 def test_the_fragment_is_the_list(people: People) -> None:

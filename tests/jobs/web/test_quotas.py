@@ -96,14 +96,14 @@ def test_what_waits_is_told_and_named(people: People) -> None:
     hold(people.quota, people.owner, 6, holder="a")
     job = wait(people.owner, people.quota, 4, "patient")
     text = seen(browser(people.member).get("/quotas/"))
-    assert "1 job for 4 GPU" in text
+    assert "1 job, 4 GPU requested" in text
     assert f'href="/jobs/{job.public_id}/"' in text
 
 
 def test_strangers_see_their_own_quotas_only_and_admins_all(people: People) -> None:
     foreign = make_quota(name="Foreign quota")
     assert "Foreign quota" not in seen(browser(people.owner).get("/quotas/"))
-    assert "No resource quota is open to you" in seen(browser(people.stranger).get("/quotas/"))
+    assert "No resource quotas available" in seen(browser(people.stranger).get("/quotas/"))
     text = seen(browser(people.admin).get("/quotas/"))
     assert "Foreign quota" in text
     assert foreign.workspace.name in text
@@ -125,7 +125,7 @@ def ask(people: People, user: User | None = None, **values: Any) -> str:
 
 def test_what_if_says_that_it_would_start_and_where(people: People) -> None:
     before = (Request.objects.count(), Reservation.objects.count(), Job.objects.count())
-    assert "It would start now on n1." in ask(people)
+    assert "Can start now on n1." in ask(people)
     assert (Request.objects.count(), Reservation.objects.count(), Job.objects.count()) == before
 
 

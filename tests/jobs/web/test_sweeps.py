@@ -67,7 +67,7 @@ def test_who_sees_the_jobs_and_who_their_values(
     assert response.status_code == status
     told = seen(response)
     assert ("train-2" in told, "0.001" in told, "Stop all" in told) == (status == 200, reads, reads)
-    assert ("Run 1 failed job again" in told) == reads
+    assert ("Rerun 1 failed job" in told) == reads
     listed = seen(client.get(reverse("sweeps")))
     assert (sweep.public_id in listed) == (status == 200)
 
@@ -95,15 +95,15 @@ def test_who_may_not_act_changes_nothing(
 @pytest.mark.parametrize("who", ["owner", "manager", "admin"])
 def test_all_of_it_is_stopped(people: People, sweep: Sweep, who: str) -> None:
     response = browser(getattr(people, who)).post(address(sweep, "sweep_stop"), follow=True)
-    assert "1 job is being stopped." in seen(response)
+    assert "Stopping 1 job." in seen(response)
     assert not Job.objects.filter(state=State.QUEUED).exists()
-    assert "All have ended" in seen(response)
+    assert "All jobs ended" in seen(response)
     assert "Stop all" not in seen(response)
 
 
 def test_how_many_at_once_is_changed_within_bounds(people: People, sweep: Sweep) -> None:
     client = browser(people.owner)
-    assert "2 jobs may be under way at a time." in seen(
+    assert "At most 2 jobs can run at once." in seen(
         client.post(address(sweep, "sweep_change"), {"at_once": 2}, follow=True)
     )
     for wrong in ("0", "201", "", "x"):
@@ -132,7 +132,7 @@ def test_two_jobs_are_compared_by_their_values_and_files(people: People, sweep: 
 @pytest.mark.parametrize("chosen", [["1"], ["1", "2", "3"], ["1", "9"], ["x", "²"]])
 def test_a_comparison_needs_two(people: People, sweep: Sweep, chosen: list[str]) -> None:
     response = browser(people.owner).get(address(sweep), {"of": chosen})
-    assert "Choose two jobs to compare" in seen(response)
+    assert "Select two jobs to compare" in seen(response)
     assert response.context["comparison"] is None
 
 
@@ -161,7 +161,7 @@ def test_a_job_that_was_deleted_leads_nowhere(people: People, sweep: Sweep) -> N
 
 def test_nothing_is_left_of_it(people: People, sweep: Sweep) -> None:
     sweep.runs.all().delete()
-    assert "No jobs are left" in seen(browser(people.owner).get(address(sweep)))
+    assert "No jobs left" in seen(browser(people.owner).get(address(sweep)))
 
 
 def test_of_several_rounds_the_last_counts(people: People, sweep: Sweep) -> None:
@@ -179,7 +179,7 @@ def test_a_job_says_of_which_sweep_it_is(people: People, sweep: Sweep) -> None:
     told = seen(browser(people.owner).get(f"/jobs/{job.public_id}/"))
     assert f'href="{address(sweep)}"' in told
     alone = make_job(owner=people.owner, quota=people.quota)
-    assert "Part of the sweep" not in seen(browser(people.owner).get(f"/jobs/{alone.public_id}/"))
+    assert "Sweep" not in seen(browser(people.owner).get(f"/jobs/{alone.public_id}/"))
 
 
 @pytest.mark.parametrize(("who", "count"), [("owner", 3), ("member", 3), ("admin", 3), ("stranger", 0)])
@@ -190,7 +190,7 @@ def test_the_list_of_jobs_shows_those_of_one_sweep(
     response = browser(getattr(people, who)).get("/jobs/", {"sweep": sweep.public_id})
     assert len(response.context["jobs"]) == count
     assert "alone" not in seen(response)
-    assert "Of one sweep" in seen(response)
+    assert "This sweep only" in seen(response)
     failed = browser(people.owner).get("/jobs/", {"sweep": sweep.public_id, "state": "failed"})
     assert [job.name for job in failed.context["jobs"]] == ["train-2"]
 

@@ -41,7 +41,7 @@ def test_children_share_what_the_parent_holds(parent: Quota) -> None:
     first.full_clean()
     first.save()
     child(parent, "second", gpus=2).full_clean()
-    message = "Department holds 8, and the quotas in it would promise 9 together."
+    message = "Limit of Department exceeded: 8 available, but its child quotas would have 9 in total."
     assert told(child(parent, "second", gpus=3)) == {"gpus": [message]}
 
 

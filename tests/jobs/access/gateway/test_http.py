@@ -171,7 +171,7 @@ def test_a_port_that_hangs_up_is_told_as_such(browser: Browser, endpoint: Endpoi
         Endpoint.objects.update(port=nobody.getsockname()[1])
         answer = browser.open(endpoint)
     assert answer.status_code == 502
-    assert "No answer" in answer.text
+    assert "No response" in answer.text
 
 
 def test_its_own_pages_speak_the_persons_language(browser: Browser, endpoint: Endpoint) -> None:

@@ -7,14 +7,14 @@ import pytest
 from jobs.access.gateway import pages
 from jobs.access.gateway.pages import PageText
 
-AGAIN = ["This page tries again automatically."]
+AGAIN = ["This page retries automatically."]
 
 
 @pytest.mark.parametrize(
     ("said", "lines"),
     [
         (pages.STARTING, ["Starting …", "The job has not opened this port yet.", *AGAIN]),
-        (pages.AWAY, ["The console's database does not answer", "What is open stays open.", *AGAIN]),
+        (pages.AWAY, ["Console database unavailable", "Open connections are not affected.", *AGAIN]),
         (pages.FULL, ["Too many connections", "Close some pages of running jobs, and try again."]),
     ],
 )

@@ -286,11 +286,11 @@ def test_an_upload_without_the_pages_token_is_refused(mine: Browser, place: Plac
 def test_folders_are_made_and_entries_renamed_and_deleted(mine: Browser, place: Place) -> None:
     write(place, "bad\udcff", b"x")
     write(place, "d/inner/x", b"x")
-    assert "The folder <new> was made." in mine.change(do="make", name="<new>")
+    assert "Folder <new> created." in mine.change(do="make", name="<new>")
     assert "is there already" in mine.change(do="make", name="<new>")
     assert "can't be the name" in mine.change(do="make", name="..")
-    assert "It is called good now." in mine.change(do="rename", key="bad%FF", name="good")
-    assert "2 entries were deleted." in mine.change(do="remove", chosen=["d", "good"])
+    assert "Renamed to good." in mine.change(do="rename", key="bad%FF", name="good")
+    assert "2 items deleted." in mine.change(do="remove", chosen=["d", "good"])
     assert [path.name for path in place.work.iterdir()] == ["<new>"]
     mine.change("<new>", do="make", name="inner")
     assert (place.work / "<new>/inner").is_dir()
@@ -370,8 +370,8 @@ def test_who_did_what_is_written_down_and_shown(mine: Browser, place: Place) -> 
         ("owner", "file_zip", "work"),
     ]
     shown = mine.tab()
-    assert "Who read and changed files" in shown
-    assert "downloaded as a zip file" in shown
+    assert "File access history" in shown
+    assert "downloaded as ZIP" in shown
     assert "127.0.0.1" in shown
 
 

@@ -295,6 +295,6 @@ def test_submission_below_the_floor_of_free_disk_waits_with_the_reason(tmp_path:
     assert reason.code is ReasonCode.DISK_LOW
     assert reason.params["floor_mib"] == 1 << 40
     said = reason_message(reason.code, {"free_mib": 1229, "floor_mib": 5120})
-    assert said == "Waiting: the console's disk has 1.2 GiB free, less than the floor of 5 GiB."
+    assert said == "Waiting: the console's disk has 1.2 GiB free, less than the minimum of 5 GiB."
     assert not list((tmp_path / "home" / "jobs").glob("*/*/plan.json"))
     bench.close()

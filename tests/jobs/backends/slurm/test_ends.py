@@ -70,7 +70,7 @@ def test_a_job_that_is_not_to_run_again_ends_with_its_node(on_slurm: SlurmBench)
     take_down(on_slurm)
     seen = wait_until_over(on_slurm.backend, handle)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.NODE_LOST)
-    assert sentence(seen) == "Ended because Slurm lost its node cpu1."
+    assert sentence(seen) == "Ended: node cpu1 failed."
     assert replica(seen).state is not ReplicaState.RUNNING
 
 
@@ -90,7 +90,7 @@ def test_who_makes_room_ends_or_runs_again(on_slurm: SlurmBench) -> None:
     on_slurm.slurm.call("sbatch", *urgent)
     seen = wait_until_over(on_slurm.backend, ended)
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.PREEMPTED)
-    assert sentence(seen) == "Ended by Slurm to make room for jobs that go first."
+    assert sentence(seen) == "Preempted by Slurm for jobs with a higher priority."
     assert runs_again(on_slurm, again).state is State.SUCCEEDED
 
 
@@ -109,7 +109,7 @@ def test_a_job_that_misses_its_deadline_never_starts(on_slurm: SlurmBench) -> No
     on_slurm.slurm.call("scontrol", "update", f"JobId={SlurmJob.of(handle).number}", "Deadline=now+1")
     seen = wait_until_over(on_slurm.backend, handle, 120)
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
-    assert sentence(seen) == "Ended by Slurm because it could no longer end before its deadline."
+    assert sentence(seen) == "Ended by Slurm: can't finish before the deadline."
 
 
 def test_a_suspended_job_says_so_and_goes_on(on_slurm: SlurmBench) -> None:
@@ -122,7 +122,7 @@ def test_a_suspended_job_says_so_and_goes_on(on_slurm: SlurmBench) -> None:
     on_slurm.slurm.call("scontrol", "resume", number)
     wait_for(lambda: not seen_of(on_slurm, handle).reason.params, 60)
     on_slurm.slurm.call("scancel", number)
-    assert sentence(wait_until_over(on_slurm.backend, handle)) == "Cancelled at Slurm, not from here."
+    assert sentence(wait_until_over(on_slurm.backend, handle)) == "Cancelled in Slurm, not from this console."
 
 
 def test_a_held_requeue_waits_and_says_who_can_let_it_go(on_slurm: SlurmBench) -> None:

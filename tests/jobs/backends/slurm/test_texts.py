@@ -9,7 +9,7 @@ from jobs.messages.reasons import reason_message
 @pytest.mark.parametrize(
     ("params", "sentence"),
     [
-        ({"slurm": "Resources"}, "Waits until enough of the cluster is free."),
+        ({"slurm": "Resources"}, "Waiting for free resources on the cluster."),
         (
             {"slurm": "Resources", "start": 1795321200},
             "Waits until enough of the cluster is free. Slurm expects to start it at ",

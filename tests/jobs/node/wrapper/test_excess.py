@@ -59,7 +59,7 @@ def test_job_whose_folders_are_too_large_is_ended(
     seen = wait_until_over(bench.backend, handle)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.FOLDER_TOO_LARGE)
     said = reason_message(seen.reason.code, seen.reason.params)
-    assert said == "Task worker-0 was ended because its folders hold more than 8 MiB."
+    assert said == "Replica worker-0 was stopped: its folders exceed 8 MiB."
 
 
 def test_sparse_files_of_a_job_count_what_they_take(bench_of: Callable[..., LocalBench]) -> None:

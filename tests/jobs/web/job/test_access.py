@@ -112,7 +112,7 @@ def test_switched_off_and_unreachable_gateways_say_so(
     client: Client, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_SSH_PORT = 0
-    assert "SSH is switched off here" in _page(client, job)
+    assert "SSH is disabled" in _page(client, job)
     settings.CONSOLE_SSH_PORT = 2222
     (settings.CONSOLE_HOME / "run").mkdir(exist_ok=True)
     sshhost.note_trouble(settings.CONSOLE_HOME, "Address already in use")

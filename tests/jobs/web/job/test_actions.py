@@ -60,7 +60,7 @@ def test_a_running_job_is_asked_to_stop_and_says_so(people: People) -> None:
     client = browser(people.manager)
     client.post(f"/jobs/{job.public_id}/stop")
     assert attempt_of(job).end_kind == "admin_stop"
-    assert "It is being stopped." in seen(client.get(f"/jobs/{job.public_id}/"))
+    assert "Stopping." in seen(client.get(f"/jobs/{job.public_id}/"))
 
 
 def test_the_chosen_ones_are_stopped_and_the_others_told(people: People) -> None:
@@ -73,7 +73,7 @@ def test_the_chosen_ones_are_stopped_and_the_others_told(people: People) -> None
     assert response["Location"] == "/jobs/?state=running"
     assert [attempt_of(job).end_kind for job in (*mine, other, hidden)] == ["user_stop", "user_stop", "", ""]
     text = seen(client.get("/jobs/"))
-    assert "2 jobs are being stopped." in text
+    assert "Stopping 2 jobs." in text
     assert "2 jobs could not be stopped." in text
 
 

@@ -51,12 +51,12 @@ def test_each_step_says_what_it_changed_and_how_it_ended(people: People, chain: 
     for line in (
         "--lr 0.1 → 0.01 (Start command)",
         "Start command: --epochs 3, was empty",
-        "The first of them.",
+        "Original job",
     ):
         assert line in told
     assert told.count("Succeeded") >= 3
     told = page(people, chain[0])
-    assert "--lr 0.1 → 0.01" in told.partition("Made from it since")[2]
+    assert "--lr 0.1 → 0.01" in told.partition("Derived jobs")[2]
     told = seen(browser(people.owner).get(f"/jobs/{chain[1].public_id}/"))
     assert "--lr 0.1 → 0.01 (Start command)" in told
     assert reverse("job_history", args=[chain[1].public_id]) in told
@@ -68,8 +68,8 @@ def test_what_one_may_not_read_stays_closed_and_what_one_may_not_see_ends_it(peo
     theirs = clone(people, hidden, "their-step", owner=people.member)
     mine = clone(people, theirs, "my-step")
     told = page(people, mine)
-    assert "What changed is not open to you." in told
-    assert "a job that you may not see" in told
+    assert "No permission to view the changes." in told
+    assert "a job that you can't access" in told
     assert "secret-start" not in told
     assert "their-step" in told  # its name is listed in the workspace; what it runs is not told
     assert "their-step → my-step" not in told
@@ -79,9 +79,9 @@ def test_what_one_may_not_read_stays_closed_and_what_one_may_not_see_ends_it(peo
 def test_a_deleted_one_is_passed_by(people: People, chain: list[Job]) -> None:
     Job.objects.filter(pk=chain[1].pk).update(deleted_at=now())
     told = page(people, chain[2])
-    assert "A job that was deleted since." in told
+    assert "Deleted job." in told
     assert "train --lr 0.01 <" not in told
-    assert "The first of them." in told
+    assert "Original job" in told
 
 
 def test_a_long_one_goes_on_on_the_next_page(
@@ -89,8 +89,8 @@ def test_a_long_one_goes_on_on_the_next_page(
 ) -> None:
     monkeypatch.setattr(history, "MOST", 2)
     told = page(people, chain[2])
-    assert "What came before, from train --lr 0.1 on" in told
-    assert "The first of them." not in told
+    assert "train --lr 0.1 and earlier jobs" in told
+    assert "Original job" not in told
     made = [clone(people, chain[2], f"try {number}") for number in range(3)]
     told = page(people, chain[2])
     assert (made[2].name in told, made[1].name in told, made[0].name in told) == (True, True, False)

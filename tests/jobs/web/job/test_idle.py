@@ -46,24 +46,24 @@ def url(job: Job) -> str:
 
 def test_the_owner_is_told_on_the_page_and_keeps_it_there(people: People, job: Job) -> None:
     text = seen(browser(people.owner).get(url(job)))
-    assert "It does not use what it holds." in text
-    assert "Unless it is used again, it is ended:" in text
-    assert "I still need it" in text
+    assert "The job is not using its resources." in text
+    assert "Unless used again, the job will be stopped:" in text
+    assert "Keep running" in text
     response = browser(people.owner).post(f"{url(job)}keep", follow=True)
-    assert "It is kept; its time begins anew." in seen(response)
-    assert "I still need it" not in seen(browser(people.owner).get(url(job)))
+    assert "The job keeps running; idle time was reset." in seen(response)
+    assert "Keep running" not in seen(browser(people.owner).get(url(job)))
     again = browser(people.owner).post(f"{url(job)}keep", follow=True)
     assert "It can't be kept" in seen(again)
 
 
 def test_who_may_not_keep_it(people: People, job: Job) -> None:
-    assert "I still need it" not in seen(browser(people.member).get(url(job)))
+    assert "Keep running" not in seen(browser(people.member).get(url(job)))
     assert browser(people.member).post(f"{url(job)}keep").status_code == 403
     assert browser(people.stranger).post(f"{url(job)}keep").status_code == 404
     assert browser().post(f"{url(job)}keep").status_code == 302
     assert Idleness.objects.get().kept == 0
     for user in (people.manager, people.admin):
-        assert "I still need it" in seen(browser(user).get(url(job)))
+        assert "Keep running" in seen(browser(user).get(url(job)))
     browser(people.admin).post(f"{url(job)}keep")
     assert Idleness.objects.get().kept == 1
 
@@ -80,17 +80,17 @@ def test_what_was_measured_is_on_a_tab_for_those_who_may_read(people: People, jo
     )
     response = browser(people.owner).get(f"{url(job)}?tab=metrics")
     text = seen(response)
-    assert "GPU use in the last hour" in text
+    assert "GPU utilization, last hour" in text
     assert "3%" in text
     assert "2 GiB" in text
     chart = response.context["metrics"].gpu_chart
     assert ", 97]" in chart
-    assert "GPU use in the last hour" not in seen(browser(people.member).get(f"{url(job)}?tab=metrics"))
+    assert "GPU utilization, last hour" not in seen(browser(people.member).get(f"{url(job)}?tab=metrics"))
     assert browser(people.stranger).get(f"{url(job)}?tab=metrics").status_code == 404
 
 
 def test_a_job_that_was_not_measured_says_so(people: People, job: Job) -> None:
-    assert "Nothing measured" in seen(browser(people.owner).get(f"{url(job)}?tab=metrics"))
+    assert "No metrics" in seen(browser(people.owner).get(f"{url(job)}?tab=metrics"))
 
 
 def test_quotas_and_nodes_name_what_is_held_and_not_used(people: People, job: Job) -> None:
@@ -109,10 +109,10 @@ def test_quotas_and_nodes_name_what_is_held_and_not_used(people: People, job: Jo
     ledger.reserve(asked, [("n1", each)])
     for page in ("/quotas/", "/nodes/"):
         for user in (people.owner, people.member, people.admin):
-            assert "It does not use what it holds." in seen(browser(user).get(page)), page
-        assert "It does not use what it holds." not in seen(browser(people.stranger).get(page)), page
+            assert "The job is not using its resources." in seen(browser(user).get(page)), page
+        assert "The job is not using its resources." not in seen(browser(people.stranger).get(page)), page
     Job.objects.update(idle_since=None)
-    assert "It does not use what it holds." not in seen(browser(people.owner).get("/nodes/"))
+    assert "The job is not using its resources." not in seen(browser(people.owner).get("/nodes/"))
 
 
 def test_the_api_says_since_when_while_it_runs(people: People, job: Job) -> None:

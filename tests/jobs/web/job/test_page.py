@@ -49,7 +49,7 @@ def test_owner_and_managers_see_every_tab(people: People, job: Job, tab: str) ->
     for user in (people.owner, people.manager, people.admin):
         response = browser(user).get(url(job, tab))
         assert response.status_code == 200
-        assert "Again with one change" in seen(response)
+        assert "Clone & edit" in seen(response)
 
 
 @pytest.mark.parametrize("tab", ["", "replicas", "logs", "events", "file"])
@@ -122,7 +122,7 @@ def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
     )
     Replica.objects.filter(pk=replica_of(job).pk).update(state=ReplicaState.FAILED, exit_code=127)
     text = seen(browser(people.owner).get(url(job)))
-    assert "1 of 1 tasks failed" in text
+    assert "1 of 1 replicas failed" in text
     assert "Exit code 127" in text
     assert 'data-tab-state="warning"' in text
 
@@ -213,7 +213,7 @@ def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None
     Event.objects.create(job=job, kind=Event.Kind.REPLICA_ENDED, params=params)
     text = seen(browser(people.owner).get(url(job, "events")))
     assert text.index("main-0 ended: Failed") < text.index("Submitted by alice")
-    assert "Exit code 127: the command was not found" in text
+    assert "Exit code 127 (the command was not found)" in text
 
 
 @pytest.mark.parametrize("kind", Event.Kind.values)
@@ -290,7 +290,7 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
     rows = Replica.objects.filter(pk=replica_of(job).pk)
     rows.update(exit_code=1, reason_params=params, ended_at=now())
     text = seen(browser(people.owner).get(url(job)))
-    assert "Kept for debugging. It is removed:" in text
+    assert "Retained for debugging. Will be removed:" in text
     assert folder in text
     assert command in text
     assert command not in seen(browser(people.member).get(url(job)))

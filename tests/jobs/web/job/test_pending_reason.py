@@ -57,7 +57,7 @@ def test_the_page_says_why_and_what_would_start_it(people: People, job: Job) -> 
     text = page_of(people.owner, job)
     assert "Waits for 8 A100 GPUs: 5 A100 GPUs free on This machine now; asking for 5 A100 GPUs" in text
     assert "Place 1 in the queue." in text
-    assert "Start it now on P100 GPUs" in text
+    assert "Start now on P100 GPUs" in text
     assert "can't be said, because only 0 jobs of its size" in text
     assert 'data-live="job:' + job.public_id + ' queue"' in text
 
@@ -106,7 +106,7 @@ def test_another_quota_with_room_is_offered_and_taken(people: People, job: Job) 
     Reservation.objects.update(active=False)
     other = make_quota(people.quota.workspace, people.quota.cluster, "roomy")
     admission.admit(people.quota.cluster_id)
-    assert "Start it now in vision/local/roomy" in page_of(people.owner, job)
+    assert "Start now in vision/local/roomy" in page_of(people.owner, job)
     client = browser(people.owner)
     client.post(f"/jobs/{job.public_id}/instead", {"kind": "quota", "value": "vision/local/roomy"})
     assert Job.objects.exclude(pk=job.pk).get().quota == other
@@ -130,7 +130,7 @@ def test_hold_and_release_are_buttons(people: People, job: Job) -> None:
     client.post(f"/jobs/{job.public_id}/release")
     admission.admit(people.quota.cluster_id)
     assert "Place 1 in the queue." in page_of(people.owner, job)
-    assert "Only a job that waits can be held." not in page_of(people.owner, job)
+    assert "Only waiting jobs can be held." not in page_of(people.owner, job)
 
 
 def test_members_see_the_reason_and_are_offered_nothing(people: People, job: Job) -> None:
@@ -169,7 +169,7 @@ def test_hold_of_another_persons_job_requires_a_reason(
     )
     (problem,) = answer.json()["problems"]
     assert (answer.status_code, problem["pointer"]) == (400, "/reason")
-    assert problem["message"] == "Give a reason for the hold: the owner of the job reads it."
+    assert problem["message"] == "Enter a reason for the hold; the job owner will see it."
     assert not Request.objects.get(holder__contains=job.public_id).held
 
 

@@ -38,10 +38,10 @@ def test_a_file_that_is_uploaded_is_one_too(people: People) -> None:
 
 def test_the_page_says_how_many_jobs_it_will_be_before_it_is_sent(people: People) -> None:
     page = seen(post(people, do="check"))
-    assert "--array=0-5%2 makes this a sweep. Jobs: 6, at most 2 of them at a time." in page
+    assert "--array=0-5%2 makes this a sweep. Jobs: 6, at most 2 at a time." in page
     assert "Submit 6 jobs" in page
     panel = seen(browser(people.owner).post(reverse("job_form_panel"), {"text": TEXT}))
-    assert "A sweep of 6 jobs, at most 2 of them at a time." in panel
+    assert "Sweep of 6 jobs, max 2 at once." in panel
     assert "for 2 jobs" in panel
     assert not Sweep.objects.exists()
 

@@ -146,7 +146,7 @@ def test_a_version_is_listed_opened_and_gone_on_with(people: People) -> None:
     assert "1 version" in seen(client.get("/drafts/"))
     opened = client.get(f"/jobs/new?draft={draft.pk}&version={version.pk}")
     assert opened.context["text"] == "first"
-    assert "This is version 1 of the draft" in seen(opened)
+    assert "Draft version 1" in seen(opened)
     save(client, "first, changed", draft, window="another")
     assert {row.text for row in draft.versions.all()} == {"first", "second"}
     draft.refresh_from_db()

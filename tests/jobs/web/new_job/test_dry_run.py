@@ -39,10 +39,10 @@ def answered(people: People, text: str) -> str:
 
 def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
     text = answered(people, job(gpus=1).replace('"true"', '"no-such-program --x"'))
-    assert "It would be accepted." in text
+    assert "Would be accepted." in text
     assert "There is room for it on" in text
-    assert "The image busybox would not be used: there is no container engine." in text
-    assert "The program no-such-program was not found." in text
+    assert "Image busybox would not be used: the cluster has no container engine." in text
+    assert "Program no-such-program not found." in text
     assert "Its processes would have the user id" in text
     assert 'hx-trigger="load' not in text, "nothing more is to come"
     assert not Job.objects.exists()
@@ -56,11 +56,11 @@ def test_what_would_be_refused_or_wait_says_why(people: People) -> None:
 
 
 def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
-    assert "waits for a worker" in asked(people, job())
+    assert "queued" in asked(people, job())
     DryRun.objects.update(state=DryRun.State.TRYING, begun_at=timezone.now())
     run = DryRun.objects.get()
     assert dry_runs.answer(people.quota.cluster_id) == 0, "somebody is at it"
-    assert "being tried" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
+    assert "in progress" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
     DryRun.objects.update(begun_at=timezone.now() - timedelta(minutes=2))
     assert dry_runs.answer(people.quota.cluster_id) == 1, "whoever began is gone"
 
@@ -76,7 +76,7 @@ def test_nobody_else_sees_it(people: People) -> None:
     for user in (people.member, people.manager, people.stranger, people.admin):
         assert browser(user).get(f"/jobs/form/dry-run/{run.pk}").status_code == 404
     assert browser().get(f"/jobs/form/dry-run/{run.pk}").status_code == 302
-    assert "waits for a worker" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
+    assert "queued" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
 
 
 def test_nothing_is_tried_where_the_person_may_send_nothing(people: People) -> None:

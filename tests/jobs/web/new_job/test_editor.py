@@ -85,7 +85,7 @@ def test_a_foreign_site_can_not_ask(people: People) -> None:
 def test_what_it_was_taken_for_and_why(people: People) -> None:
     answer = check(browser(people.owner), HELLO)
     assert answer["label"] == "OpenPAI / SCM JSON (protocol v1)"
-    assert answer["why"] == "it has a jobName and taskRoles"
+    assert answer["why"] == "has jobName and taskRoles"
     assert (answer["syntax"], answer["candidates"]) == ("json", [])
 
 

@@ -68,9 +68,9 @@ def test_all_that_is_wrong_is_told_beside_its_field_and_what_was_typed_stays(peo
     answer = change(browser(people.owner), roles_0_cpu="many", priority="12", name="next")
     form = form_of(answer)
     assert answer["text"] == DLC.replace('"train"', '"next"')
-    assert "“many” is no number." in form
+    assert "“many” is not a number." in form
     assert 'name="roles-0-cpu" value="many"' in form
-    assert "This may be at most 9." in form
+    assert "Must be at most 9." in form
     assert 'name="priority" value="12"' in form
     assert 'aria-invalid="true"' in form
 
@@ -87,9 +87,9 @@ SBATCH = "#!/bin/bash\n#SBATCH --job-name=scripted\n#SBATCH --nodes=1\npython tr
 
 def test_a_field_that_the_dialect_has_no_words_for_is_off_and_says_why(people: People) -> None:
     form = form_of(change(browser(people.owner), SBATCH))
-    assert "Slurm sbatch script has no words for Python packages installed before the start." in form
+    assert "Slurm sbatch script doesn't support Python packages installed before the start." in form
     assert 'name="form-go-on" value="libraries-folder"' in form
-    assert "Go on as PAI-DLC" in form
+    assert "Convert to PAI-DLC" in form
 
 
 def test_going_on_as_dlc_carries_everything_over(people: People) -> None:
@@ -108,7 +108,7 @@ def test_what_would_be_no_job_any_more_is_refused_beside_the_field(people: Peopl
 def test_a_value_that_the_dialect_does_not_say_is_told(people: People) -> None:
     answer = change(browser(people.owner), SBATCH, priority="3")
     assert answer["text"] == SBATCH
-    assert "This kind of job file has no words for it." in form_of(answer)
+    assert "Not supported by this job file format." in form_of(answer)
 
 
 def test_rows_are_added_and_removed(people: People) -> None:
@@ -169,7 +169,7 @@ def test_only_the_persons_own_secrets_are_offered(people: People) -> None:
 def test_a_name_that_is_taken_is_told_with_a_free_one(people: People) -> None:
     make_job(owner=people.owner, quota=people.quota, name="train")
     form = form_of(change(browser(people.owner)))
-    assert "You have a job of this name already; train-2 is free." in form
+    assert "You already have a job with this name; train-2 is available." in form
     assert "You have a job of this name" not in form_of(change(browser(people.member)))
 
 

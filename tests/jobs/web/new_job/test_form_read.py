@@ -40,7 +40,7 @@ def test_fields_that_came_along_are_no_changes(people: People) -> None:
 
 def test_what_the_form_can_not_show_is_listed(people: People) -> None:
     form = form_of(read(browser(people.owner), DLC))
-    assert "1 thing in the file has no field here" in form
+    assert "1 setting has no form field" in form
     assert "/Mine" in form
 
 
@@ -49,7 +49,7 @@ def test_a_text_that_can_not_be_read_makes_the_form_read_only_and_says_why(peopl
     answer = read(browser(people.owner), text)
     assert answer["text"] == text
     assert "data-read-only" in answer["form"]
-    assert "The form is waiting for the job file." in form_of(answer)
+    assert "Waiting for a valid job file" in form_of(answer)
     assert "disabled" in answer["form"]
 
 

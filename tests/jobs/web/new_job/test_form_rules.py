@@ -55,8 +55,8 @@ def test_what_belongs_to_quotas_is_off_on_public_resources_and_says_whose_rule_t
     form = shown(browser(public.owner))
     priority = field_of(form, "priority")
     assert "disabled" in priority
-    assert "Priorities count among the jobs of a resource quota only." in priority
-    assert "PAI-DLC's pages, Resources" in priority
+    assert "Priorities apply only among the jobs of a resource quota." in priority
+    assert "PAI-DLC documentation, Resources" in priority
     assert 'name="quota"' not in form
 
 
@@ -88,7 +88,7 @@ def test_bids_are_for_preemptible_resources(people: People) -> None:
 
 def test_what_the_backend_does_not_do_is_said_beside_its_field(people: People) -> None:
     form = shown(browser(people.owner))
-    assert "Kept for export, not applied here." in field_of(form, "vpc")
+    assert "No effect on this cluster (kept for export)." in field_of(form, "vpc")
     assert "not applied here" not in field_of(form, "time-limit")
 
 

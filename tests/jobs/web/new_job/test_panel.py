@@ -96,7 +96,7 @@ def price(quota: Quota, micro: int = HOUR_MICRO) -> None:
 
 
 def test_it_says_that_the_job_would_start_and_where(people: People) -> None:
-    assert "It would start now on n1." in ask(people.owner, job())
+    assert "Can start now on n1." in ask(people.owner, job())
 
 
 def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
@@ -104,7 +104,7 @@ def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
     text = ask(people.owner, job())
     assert "Waits for quota Default: it asks for 4 GPUs, and 4 GPUs of 6 GPUs are in use" in text
     assert 'href="#f-roles-0-gpus"' in text
-    assert "With 2 GPUs it would start now" in text
+    assert "Can start now with 2 GPUs" in text
 
 
 def test_nothing_is_kept(people: People) -> None:
@@ -134,20 +134,20 @@ def test_every_level_that_binds_is_there(people: People) -> None:
     child = make_quota(quota.workspace, quota.cluster, "child", name="Child", parent=quota)
     assert "What you may hold" not in ask(people.owner, job(), place=f"vision/local/{child.slug}")
     text = ask(people.owner, job(), place="vision/local/default")
-    assert "What you may hold in Default" in text
+    assert "Your limit in Default" in text
     text = ask(people.owner, job(), place=f"vision/local/{child.slug}")
     assert text.index("<h4> Child </h4>") < text.index("<h4> Default </h4>")
 
 
 def test_without_a_price_that_is_said(people: People) -> None:
-    assert "No price is set for what it asks for." in ask(people.owner, job())
+    assert "No price configured." in ask(people.owner, job())
 
 
 def test_a_subscription_is_paid_for_and_still_counted(people: People) -> None:
     price(people.quota)
     text = ask(people.owner, dlc())
-    assert "Default is paid for by subscription: nothing more is to pay." in text
-    assert told(text)["Counted in reports, per hour"] == "5.00"
+    assert "Included in the subscription of Default; no extra cost." in text
+    assert told(text)["Reported cost per hour"] == "5.00"
 
 
 def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
@@ -159,8 +159,8 @@ def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
     text = ask(people.owner, dlc(limit_minutes=90, kept_minutes=60))
     assert "Pay as you go" in text
     assert told(text)["Per hour"] == "5.00"
-    assert told(text)["If it runs as long as it may, 1 h 30 min"] == "7.50"
-    assert told(text)["Kept for 1 h after its end, at most"] == "5.00"
+    assert told(text)["At time limit (1 h 30 min)"] == "7.50"
+    assert told(text)["Retention, up to 1 h"] == "5.00"
     assert "priced as gpu.large" in text
 
 
@@ -181,7 +181,7 @@ def test_preemptible_resources_cost_the_price_of_now_and_at_most_the_bid(people:
     text = ask(people.owner, job(gpus=2))
     assert "preemptible: it may be taken back" in text
     assert told(text)["Per hour"] == "1.00"
-    assert told(text)["Per hour, at the most that it bids"] == "4.00"
+    assert told(text)["Per hour, at maximum bid"] == "4.00"
 
 
 def test_fault_tolerance_is_told_and_nothing_is_charged_for_it(people: People) -> None:
@@ -210,7 +210,7 @@ def test_a_frozen_cluster_starts_nothing(people: People) -> None:
 
 def test_a_text_with_problems_says_how_many(people: People) -> None:
     text = ask(people.owner, job().replace('"true"', '""').replace('"taskNumber": 1', '"taskNumber": true'))
-    assert "Nothing can be said while the job file has 2 problems." in text
+    assert "Fix 2 problems to see the preview." in text
     assert "Price" not in text
 
 
@@ -247,7 +247,7 @@ def test_who_is_not_signed_in_is_sent_there(people: People) -> None:
 def test_without_scripts_it_is_a_page(people: People) -> None:
     text = seen(browser(people.owner).post("/jobs/form/panel", {"text": job()}))
     assert "<title>" in text
-    assert "It would start now on n1." in text
+    assert "Can start now on n1." in text
 
 
 def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> None:
@@ -266,7 +266,7 @@ def test_what_will_be_sent_is_there_role_by_role(people: People) -> None:
     text = ask(people.owner, job(replicas=2, gpus=0), panel_tab="sent")
     assert "Script of w" in text
     assert "exec /bin/bash -c true" in text
-    assert "set at the start" in text
+    assert "set at start" in text
     assert "Price" not in text
 
 
@@ -305,7 +305,7 @@ def test_a_cluster_that_can_not_be_asked_says_so(people: People) -> None:
     Cluster.objects.update(config={"gpu": {}})
     assert "make no sense" in ask(people.owner, job(), panel_tab="sent")
     Cluster.objects.update(config={}, backend="elsewhere")
-    assert "What This machine is sent can't be shown." in ask(people.owner, job(), panel_tab="sent")
+    assert "The script for This machine can't be shown." in ask(people.owner, job(), panel_tab="sent")
 
 
 def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
@@ -319,7 +319,7 @@ def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
     )
     parameters = "lr = 0.1, 0.01\nroles.0.resources.gpus = 1, 2"
     page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
-    assert "A sweep of 4 jobs, all of them at a time." in page
+    assert "Sweep of 4 jobs, all at once." in page
     assert "Submit 4 jobs" in page
     assert "+ 6 for 4 jobs" in re.sub(r"<[^>]*>", "", page)
     limited = ask(
@@ -328,7 +328,7 @@ def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
         sweep_parameters=parameters,
         sweep_at_once="1",
     )
-    assert "A sweep of 4 jobs, at most 1 of them at a time." in limited
+    assert "Sweep of 4 jobs, max 1 at once." in limited
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_it_is_searched_and_previewed(people: People, mine: Template) -> None:
     assert mine.public_id not in seen(found)
     assert "<h1" not in found.content.decode()
     assert mine.public_id in seen(client.get(reverse("start"), {"q": "raini"}))
-    assert "No template is called that" in seen(client.get(reverse("start"), {"q": "zebra"}))
+    assert "No matching templates" in seen(client.get(reverse("start"), {"q": "zebra"}))
     assert "DisplayName" in client.get(reverse("template_file", args=["shell"])).content.decode()
     assert client.get(reverse("template_file", args=["nonsense"])).status_code == 404
 
@@ -256,7 +256,7 @@ def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template)
     assert draft.template == f"{mine.public_id}@1"
     page = client.get(answer["Location"])
     assert f'name="template" value="{mine.public_id}@1"' in page.content.decode()
-    assert "Locked by it: Image." in seen(page)
+    assert "Locked by the template: Image." in seen(page)
     assert "Locked by the template “Training” v1." in seen(page)
     field = re.search(r'<[a-z]+[^>]*name="roles-0-image"[^>]*>', page.content.decode())
     assert field is not None

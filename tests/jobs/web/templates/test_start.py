@@ -150,7 +150,10 @@ def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
         (["jupyter-lab"], "Installed on This machine."),
         (
             [],
-            "jupyter-lab is not installed on This machine. Install it for this session, or choose an image.",
+            (
+                "jupyter-lab is not installed on This machine. Install it for this session, or select "
+                "an image."
+            ),
         ),
         (None, "Whether it is installed on This machine is not known"),
     ],
@@ -188,7 +191,7 @@ def test_start_installs_for_this_session_what_the_cluster_lacks(
 def test_start_offers_no_installation_of_what_no_package_brings(people: People) -> None:
     Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
     page = seen(browser(people.owner).get("/start/vscode"))
-    assert "code-server is not installed on This machine. Choose an image that has it." in page
+    assert "code-server is not installed on This machine. Select an image that includes it." in page
     assert "Install for this session" not in page
 
 
@@ -227,7 +230,7 @@ def job(people: People) -> Job:
 def test_a_waiting_job_says_why_and_can_be_cancelled(people: People) -> None:
     job = make_job(State.QUEUED, owner=people.owner, quota=people.quota)
     page = seen(browser(people.owner).get(opening(job)))
-    assert "Waiting for its turn" in page
+    assert "Waiting in queue" in page
     assert reverse("job_stop", args=[job.public_id]) in page
 
 
@@ -238,7 +241,7 @@ def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_i
     write_log(job, b"loading the model\n")
     client = browser(people.owner)
     page = seen(client.get(opening(job)))
-    assert "It is starting: nothing listens there yet." in page
+    assert "Starting: no process is listening yet." in page
     assert "loading the model" in page
     Endpoint.objects.filter(pk=endpoint.pk).update(ready=True, why="")
     there = reverse("endpoint_open", args=[endpoint.slug])
@@ -261,7 +264,7 @@ def test_a_job_that_ended_first_says_how_with_the_end_of_its_log(people: People)
     assert LogStream.objects.filter(attempt__job=job).exists()
     write_log(job, b"JupyterLab is not installed where this job runs\n")
     page = browser(people.owner).get(opening(job)).content.decode()
-    assert "It ended before it could be opened" in page
+    assert "The job ended before it could be opened" in page
     assert "JupyterLab is not installed" in page
     assert 'hx-trigger="live:changed, every 2s"' not in page
 
@@ -283,6 +286,6 @@ def test_tensorboard_tells_of_a_job_that_has_not_started(people: People) -> None
     waiting = make_job(State.PENDING, owner=people.owner, quota=people.quota, name="slow")
     Job.objects.filter(pk=waiting.pk).update(started_at=None)
     page = browser(people.owner).get(f"/start/tensorboard?job={waiting.public_id}")
-    assert "slow has not started yet: it can be chosen here once it runs." in seen(page)
+    assert "slow has not started yet. You can select it here once it runs." in seen(page)
     others = browser(people.member).get(f"/start/tensorboard?job={waiting.public_id}")
     assert "slow" not in seen(others)
