@@ -114,7 +114,7 @@ def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed()
     assert applied.reading.text == DLC
     problem = applied.problems[ENV_PASTE]
     assert problem.params == {"count": len(pasted.strip()), "most": MAX_CHARACTERS}
-    assert f"may have {MAX_CHARACTERS} here" in field_message(problem.code, problem.params)
+    assert f"maximum {MAX_CHARACTERS}" in field_message(problem.code, problem.params)
     assert applied.rejected[ENV_PASTE] == pasted
 
 
@@ -123,7 +123,7 @@ def test_lines_of_a_pasted_file_that_are_no_variables_are_told_and_nothing_is_lo
     applied = apply(Document(DLC), {ENV_PASTE: pasted})
     assert applied.reading.text == DLC
     problem = applied.problems[ENV_PASTE]
-    assert field_message(problem.code, problem.params).startswith("Line 2, 3, 5, 6, 7 … can't be read: ")
+    assert field_message(problem.code, problem.params).startswith("Can't read line 2, 3, 5, 6, 7 …. ")
     assert applied.rejected[ENV_PASTE] == pasted
 
 

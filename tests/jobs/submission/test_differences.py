@@ -53,7 +53,7 @@ def test_fields_are_told_by_name_and_with_their_units() -> None:
         "GPUs: 0 → 2",
         "Environment variable LR: 1 → 2",
         "Priority: 3, was empty",
-        "Longest running time: 2 h, was empty",
+        "Time limit: 2 h, was empty",
     ]
 
 
@@ -62,7 +62,7 @@ def test_of_several_roles_it_says_which() -> None:
     more = make_spec(
         roles=(RoleSpec(name="ps", command="true"), RoleSpec(name="worker", command="true", replicas=8))
     )
-    assert told(two, more) == ["Replicas of worker: 1 → 8"]
+    assert told(two, more) == ["worker: Replicas: 1 → 8"]
 
 
 def test_one_line_names_what_matters_and_counts_the_rest() -> None:
@@ -72,7 +72,7 @@ def test_one_line_names_what_matters_and_counts_the_rest() -> None:
         "--lr 0.1 → 1 (Start command)"
     )
     many = spec(env={f"X{number}": "1" for number in range(5)})
-    assert one_line(changes(spec(), many)).endswith("; and 2 more changes")
+    assert one_line(changes(spec(), many)).endswith("; 2 more changes")
 
 
 def test_long_texts_end() -> None:

@@ -46,7 +46,7 @@ def test_whoever_has_none_is_refused_and_told_whom_to_ask(owner: User) -> None:
     [problem] = refused.value.problems
     said = problem_message(problem)
     assert "HPC" in said
-    assert "ask an admin" in said
+    assert "Ask a console admin" in said
     with pytest.raises(preview.Unreadable) as unreadable:
         preview.of_document(owner, Document(FILE), MADE)
     assert unreadable.value.problems == (problem,)
@@ -68,7 +68,12 @@ def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("identity", "told"), [("", "console's own"), ("sudo", "Each job"), ("jwt", "by tokens")]
+    ("identity", "told"),
+    [
+        ("", "All jobs run as the console's UNIX user"),
+        ("sudo", "Each job runs as its owner's UNIX user (People, UNIX name)."),
+        ("jwt", "using tokens issued by the console"),
+    ],
 )
 def test_a_clusters_page_says_as_whom_jobs_run_there(identity: str, told: str) -> None:
     cluster = quota_of(identity).cluster

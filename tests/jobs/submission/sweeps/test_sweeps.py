@@ -143,7 +143,7 @@ def test_why_one_waits_for_its_turn(place: Place) -> None:
     pending_reasons.load_reasons([job])
     reason = pending_reasons.reason_of(job)
     words = messages.reason_message(reason.code, reason.params)
-    assert words.startswith("Starts when it is its turn in its sweep; at most 1 job")
+    assert words.startswith("Waiting for its turn in the sweep (at most 1 job")
 
 
 def test_a_turn_that_was_missed_is_made_up_for(place: Place) -> None:

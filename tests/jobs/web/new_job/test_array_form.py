@@ -50,15 +50,15 @@ def test_the_button_of_a_plain_script_stays_as_it_is(people: People) -> None:
     plain = TEXT.replace("#SBATCH --array=0-5%2\n", "")
     page = seen(post(people, do="check", text=plain))
     assert "Submit 1 job" not in page
-    assert "A sweep of" not in seen(browser(people.owner).post(reverse("job_form_panel"), {"text": plain}))
+    assert "Sweep of" not in seen(browser(people.owner).post(reverse("job_form_panel"), {"text": plain}))
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"text": TEXT.replace("0-5%2", "5-0")}, "goes backwards"),
+        ({"text": TEXT.replace("0-5%2", "5-0")}, "is in descending order"),
         ({"text": TEXT.replace("0-5%2", "0-500")}, "has more than 200 indexes"),
-        ({"sweep_parameters": "env.LR = 1, 2"}, "give parameters or an array, not both"),
+        ({"sweep_parameters": "env.LR = 1, 2"}, "Use parameters or an array, not both"),
     ],
 )
 def test_what_is_wrong_is_told_and_nothing_typed_is_lost(

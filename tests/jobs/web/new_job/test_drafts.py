@@ -71,7 +71,7 @@ def test_a_draft_is_deleted_on_request(people: People) -> None:
 
 
 def test_no_drafts_say_where_they_come_from(people: People) -> None:
-    assert "kept here by itself" in seen(browser(people.owner).get("/drafts/"))
+    assert "saved here automatically until you submit it" in seen(browser(people.owner).get("/drafts/"))
 
 
 def test_drafts_ask_for_a_sign_in(db: None) -> None:
@@ -169,12 +169,12 @@ def test_what_a_second_window_types_is_kept_beside_the_first_ones(people: People
     save(client, "first window", before)
     for text in ("second", "second window"):
         told = seen(save(client, text, before, window="two"))
-        assert "Another window has changed this draft" in told
+        assert "This draft was changed in another window" in told
         assert f'name="draft_version" value="{before.version}"' in told
     draft = Draft.objects.get()
     assert draft.text == "first window"
     assert [row.text for row in draft.versions.filter(beside=True)] == ["second window"]
-    assert "beside the draft" in seen(client.get(f"/drafts/{draft.pk}/versions"))
+    assert "Edited in another window, saved separately" in seen(client.get(f"/drafts/{draft.pk}/versions"))
 
 
 def test_the_second_window_may_take_the_draft_and_the_first_text_stays_a_version(people: People) -> None:
@@ -184,12 +184,14 @@ def test_the_second_window_may_take_the_draft_and_the_first_text_stays_a_version
     save(client, "first window", before)
     save(client, "second window", before, window="two")
     told = seen(save(client, "second window", before, window="two", take="1"))
-    assert "Another window" not in told
+    assert "This draft was changed in another window" not in told
     draft = Draft.objects.get()
     assert draft.text == "second window"
     assert not draft.versions.filter(beside=True).exists()
     assert "first window" in {row.text for row in draft.versions.all()}
-    assert "Another window" in seen(save(client, "first again", Draft(pk=draft.pk, version=2)))
+    assert "This draft was changed in another window" in seen(
+        save(client, "first again", Draft(pk=draft.pk, version=2))
+    )
 
 
 def test_submitting_the_second_windows_text_leaves_the_draft_of_the_first(people: People) -> None:

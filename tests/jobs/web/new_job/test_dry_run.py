@@ -40,10 +40,10 @@ def answered(people: People, text: str) -> str:
 def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
     text = answered(people, job(gpus=1).replace('"true"', '"no-such-program --x"'))
     assert "Would be accepted." in text
-    assert "There is room for it on" in text
+    assert "Free capacity on" in text
     assert "Image busybox would not be used: the cluster has no container engine." in text
     assert "Program no-such-program not found." in text
-    assert "Its processes would have the user id" in text
+    assert "Processes would run with user ID" in text
     assert 'hx-trigger="load' not in text, "nothing more is to come"
     assert not Job.objects.exists()
 
@@ -51,8 +51,8 @@ def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
 def test_what_would_be_refused_or_wait_says_why(people: People) -> None:
     text = answered(people, job(gpus=1).replace('"memoryMB": 8192', '"memoryMB": 819200000'))
     assert "notice-bad" in text
-    assert "It would be accepted" not in text
-    assert "has no P100 GPU" in answered(people, job(gpus=1, gpu_type="P100"))
+    assert "Would be accepted" not in text
+    assert "Waiting: no P100 GPU on the cluster." in answered(people, job(gpus=1, gpu_type="P100"))
 
 
 def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
@@ -90,7 +90,7 @@ def test_nothing_is_tried_where_the_person_may_send_nothing(people: People) -> N
 
 
 def test_a_text_with_problems_asks_nobody(people: People) -> None:
-    assert "Nothing can be said" in asked(people, "{")
+    assert "Fix 1 problem to see the preview." in asked(people, "{")
     assert not DryRun.objects.exists()
 
 
@@ -112,4 +112,4 @@ def test_no_value_of_a_secret_is_in_it(people: People) -> None:
 
 def test_a_cluster_that_makes_no_sense_says_so(people: People) -> None:
     Cluster.objects.update(config={"gpu": {}})
-    assert "The cluster did not answer" in answered(people, job())
+    assert "The cluster did not respond" in answered(people, job())

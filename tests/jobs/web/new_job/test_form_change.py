@@ -87,7 +87,7 @@ SBATCH = "#!/bin/bash\n#SBATCH --job-name=scripted\n#SBATCH --nodes=1\npython tr
 
 def test_a_field_that_the_dialect_has_no_words_for_is_off_and_says_why(people: People) -> None:
     form = form_of(change(browser(people.owner), SBATCH))
-    assert "Slurm sbatch script doesn't support Python packages installed before the start." in form
+    assert "Slurm sbatch script doesn't support installing Python packages before start." in form
     assert 'name="form-go-on" value="libraries-folder"' in form
     assert "Convert to PAI-DLC" in form
 
@@ -170,7 +170,7 @@ def test_a_name_that_is_taken_is_told_with_a_free_one(people: People) -> None:
     make_job(owner=people.owner, quota=people.quota, name="train")
     form = form_of(change(browser(people.owner)))
     assert "You already have a job with this name; train-2 is available." in form
-    assert "You have a job of this name" not in form_of(change(browser(people.member)))
+    assert "You already have a job with this name" not in form_of(change(browser(people.member)))
 
 
 def test_a_chosen_dialect_stays_chosen(people: People) -> None:

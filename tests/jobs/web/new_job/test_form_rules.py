@@ -89,12 +89,12 @@ def test_bids_are_for_preemptible_resources(people: People) -> None:
 def test_what_the_backend_does_not_do_is_said_beside_its_field(people: People) -> None:
     form = shown(browser(people.owner))
     assert "No effect on this cluster (kept for export)." in field_of(form, "vpc")
-    assert "not applied here" not in field_of(form, "time-limit")
+    assert "No effect on this cluster" not in field_of(form, "time-limit")
 
 
 def test_what_it_does_with_a_whole_group_is_said_once(people: People) -> None:
     group = shown(browser(people.owner)).partition('id="group-sanity"')[2].partition("</details>")[0]
-    assert group.count("not applied here") == 1
+    assert group.count("No effect on this cluster") == 1
     assert group.count('class="field form-field"') > 1
 
 
@@ -140,11 +140,13 @@ def test_the_quotas_are_there_to_choose_from_with_what_is_free_in_them(people: P
     assert "Lingjun intelligent computing" in form
     assert "6 GPUs" in form
     assert f'value="{people.quota.workspace.slug}/{people.quota.cluster.slug}/b"' in form
-    assert "Take Beside" in form
+    assert "Use Beside" in form
 
 
 def test_quotas_of_others_are_not_told(people: People) -> None:
-    assert people.quota.name not in shown(browser(people.stranger))
+    Quota.objects.filter(pk=people.quota.pk).update(name="Night shift")
+    assert "Night shift" in shown(browser(people.owner))
+    assert "Night shift" not in shown(browser(people.stranger))
 
 
 def test_only_the_frameworks_own_settings_are_asked_for(people: People) -> None:
@@ -157,4 +159,4 @@ def test_the_roles_and_sizes_that_there_are_are_suggested(people: People) -> Non
     Spec.objects.create(name="own.large", cpu_milli=8000, memory_mib=16384, price_micro=2_500_000)
     form = shown(browser(people.owner))
     assert '<option value="Master"></option>' in form
-    assert '<option value="own.large" label="8 CPU cores, 16 GiB: 2.5 an hour"></option>' in form
+    assert '<option value="own.large" label="8 CPU cores, 16 GiB: 2.5 per hour"></option>' in form

@@ -73,7 +73,7 @@ def test_the_same_page_with_other_values_is_not_sent_twice(people: People) -> No
     post(people)
     response = post(people, sweep_parameters="env.LR = 5")
     assert response.status_code == 409
-    assert "You already submitted this page as a sweep." in seen(response)
+    assert "Already submitted as a sweep." in seen(response)
     assert "env.LR = 5" in seen(response)
     assert response.context["form"]["key"].value() != "k1"
     assert Sweep.objects.count() == 1
@@ -103,10 +103,10 @@ def test_the_place_is_the_chosen_one(people: People) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"sweep_parameters": "env.LR"}, "Line 1 is no parameter with values"),
-        ({"sweep_parameters": "a = 1\na = 2"}, "Line 2 says a again"),
-        ({"sweep_parameters": "[1]"}, "neither a JSON list of objects"),
-        ({"sweep_parameters": "nowhere = 1, 2"}, "The job has no field nowhere"),
+        ({"sweep_parameters": "env.LR"}, "Line 1 is not a parameter with values"),
+        ({"sweep_parameters": "a = 1\na = 2"}, "Line 2 repeats a."),
+        ({"sweep_parameters": "[1]"}, "Must be a JSON list of objects or a JSON object of lists"),
+        ({"sweep_parameters": "nowhere = 1, 2"}, "Unknown field nowhere"),
         ({"sweep_parameters": "priority = 99"}, "priority can't be “99”."),
         ({"sweep_at_once": "0"}, "greater than or equal to 1"),
     ],
@@ -136,7 +136,7 @@ def test_other_buttons_keep_what_was_typed_and_do_not_judge_it(people: People) -
     response = post(people, do="check", sweep_parameters="half = ")
     assert response.status_code == 200
     assert "half = " in response.content.decode()
-    assert "is no parameter" not in seen(response)
+    assert "is not a parameter" not in seen(response)
     assert not browser(people.owner).get("/jobs/new").context["sweep"].is_open
 
 
@@ -162,7 +162,7 @@ def test_a_sweep_is_held_to_the_locks_of_its_template(people: People) -> None:
     response = post(people, template=ref)
     assert response.status_code == 422
     page = seen(response).partition('id="sweep"')[2].partition("</details>")[0]
-    assert "is locked by the template" in page
+    assert "is locked by template" in page
     assert Sweep.objects.count() == 0
     image = TEMPLATE_FILE.replace('"Image": "', '"Image": "other/')
     assert image != TEMPLATE_FILE

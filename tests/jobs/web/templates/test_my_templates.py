@@ -137,7 +137,7 @@ def test_what_is_typed_for_a_sweep_is_kept_with_the_template(people: People) -> 
     client = browser(people.owner)
     sent = {"text": TEMPLATE_FILE, "dialect": "", "sweep_parameters": "env.LR = 1, 2"}
     assert "env.LR = 1, 2" in client.post(reverse("template_new"), sent).content.decode()
-    assert "is no parameter" in seen(client.post(reverse("template_new"), kept(sweep="half")))
+    assert "is not a parameter with values" in seen(client.post(reverse("template_new"), kept(sweep="half")))
     to = client.post(reverse("template_new"), kept(sweep="env.LR = 1, 2"))["Location"]
     found = templates.find(people.owner, to.rpartition("/")[2])
     assert found is not None
@@ -265,7 +265,7 @@ def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template)
     sent = {"text": draft.text.replace("torch:1", "evil:1"), "key": "k2", "template": draft.template}
     refused = client.post(reverse("job_new"), sent)
     assert refused.status_code == 422
-    assert "Image is locked by the template “Training” v1" in seen(refused)
+    assert "Image is locked by template “Training” v1" in seen(refused)
     checked = client.post(reverse("job_check"), sent).json()
     assert [each["code"] for each in checked["problems"]] == ["locked_by_template"]
     assert client.post(reverse("job_new"), {**sent, "text": draft.text}).status_code == 302
@@ -280,10 +280,10 @@ def test_a_link_prefills_and_submits_nothing(people: People, mine: Template) -> 
         page = client.get(address, asked)
         assert '"LR": "0.5"' in seen(page)
         assert '"DisplayName": "linked"' in seen(page)
-        assert "nothing called nonsense" in seen(page)
+        assert "no prompt named nonsense" in seen(page)
     page = client.get("/jobs/new", {"template": mine.public_id, "lr": "$(reboot)", "name": "a b"})
     assert '"LR": "0.1"' in seen(page)
-    assert "can't be used" in seen(page)
+    assert "defaults are used instead" in seen(page)
     assert client.get("/jobs/new", {"template": mine.public_id, "version": "7"}).status_code == 404
     assert client.get("/jobs/new", {"template": "shell", "gpus": "2"}).status_code == 200
     assert browser(people.member).get("/jobs/new", {"template": mine.public_id}).status_code == 404
@@ -323,4 +323,4 @@ def test_only_its_owner_gives_a_job_one_more_hour(people: People, who: str, stat
     assert client.post(reverse("job_extend", args=[job.public_id])).status_code == status
     assert attempt_of(job).extended_s == added
     if added:
-        assert "one more hour" in seen(client.get(f"/jobs/{job.public_id}/"))
+        assert "Extended by 1 hour" in seen(client.get(f"/jobs/{job.public_id}/"))

@@ -155,7 +155,7 @@ def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
                 "an image."
             ),
         ),
-        (None, "Whether it is installed on This machine is not known"),
+        (None, "Installation on This machine is unknown."),
     ],
 )
 def test_whether_it_is_installed_is_told_before(
