@@ -316,7 +316,9 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             return gettext("None: disabled in the cluster settings.")
         states = {
             "absent": gettext("%(engine)s is not installed"),
-            "silent": gettext("%(engine)s is installed but not responding. Is the daemon running?"),
+            "silent": gettext(
+                "%(engine)s is installed but not responding (check that its daemon is running)"
+            ),
         }
         causes = [states[state] % {"engine": name} for name, state in engines.items()]
         return gettext("None: %(causes)s") % {"causes": "; ".join(causes)}

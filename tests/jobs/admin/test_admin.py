@@ -90,7 +90,7 @@ def test_staff_who_may_only_look_at_jobs_may_not_act_on_them(place: Place) -> No
 def test_an_action_says_first_what_would_follow(admin: Client, place: Place) -> None:
     runs, waits = make_job(State.RUNNING, quota=place.quota), queued(place)
     text = act(admin, "stop_jobs", runs, waits, confirmed=False)
-    assert "Those that wait end at once" in text
+    assert "Waiting jobs end immediately." in text
     assert runs.public_id in text
     assert states(runs, waits) == [State.RUNNING, State.QUEUED]
     assert not AdminAction.objects.exists()
@@ -101,8 +101,8 @@ def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
 ) -> None:
     runs, waits, ended = make_job(State.RUNNING, quota=place.quota), queued(place), make_job(State.FAILED)
     text = act(admin, "stop_jobs", runs, waits, ended, why="power cut at noon")
-    assert "Applied to 2 item." in text
-    assert "1 unchanged: There was nothing to change." in text
+    assert "Applied to 2 items." in text
+    assert "1 unchanged: Nothing to change." in text
     assert states(runs, waits, ended) == [State.RUNNING, State.STOPPED, State.FAILED]
     for job in (runs, waits):
         attempt = Attempt.objects.get(job=job)
@@ -150,7 +150,7 @@ def test_too_many_at_once_are_left_alone(
 ) -> None:
     monkeypatch.setattr("quotas.admin.bulk.MOST_AT_ONCE", 1)
     jobs = [queued(place), queued(place)]
-    assert "At most 1 at a time" in act(admin, "stop_jobs", *jobs, why="x")
+    assert "Too many selected: at most 1 at a time." in act(admin, "stop_jobs", *jobs, why="x")
     assert states(*jobs) == [State.QUEUED, State.QUEUED]
 
 
@@ -217,7 +217,7 @@ def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwi
     assert "1 person notified." in save_window(admin, place)
     row = Maintenance.objects.get()
     assert announced() == 1
-    assert "was told" not in save_window(admin, place, row)
+    assert "person notified" not in save_window(admin, place, row)
     save_window(admin, place, row, lead_hours="12")
     assert announced() == 1, "nothing of that is news"
     save_window(admin, place, row, from_at_1="09:00:00")

@@ -124,9 +124,11 @@ def test_every_problem_stands_at_its_field_and_what_was_typed_is_kept(admin_clie
     cluster = make_cluster(backend="slurm", config={})
     typed = {"slurm__python": "python", "slurm__partitions": "vision: a b", "slurm__allowed": "output"}
     page = post(admin_client, cluster, **typed)
-    assert problem_at(page, "slurm__python").startswith("“python” is no absolute path")
-    assert problem_at(page, "slurm__partitions").startswith("partitions.vision: “a b” can't be a name")
-    assert problem_at(page, "slurm__allowed").startswith("allowed.0: “output” is no option of sbatch")
+    assert problem_at(page, "slurm__python").startswith("Invalid path “python”.")
+    assert problem_at(page, "slurm__partitions").startswith("partitions.vision: Invalid Slurm name “a b”")
+    assert problem_at(page, "slurm__allowed").startswith(
+        "allowed.0: sbatch option “output” can't be set here"
+    )
     assert "vision: a b" in page
     assert Cluster.objects.get(pk=cluster.pk).config == {}
 
@@ -166,7 +168,7 @@ def test_json_that_was_changed_is_taken_in_place_of_the_fields(admin_client: Cli
     assert post(admin_client, cluster, config='{"images": "pyxis"}', slurm__timeout_s="9") == ""
     assert Cluster.objects.get(pk=cluster.pk).config == {"images": "pyxis"}
     page = post(admin_client, cluster, config='{"image": "pyxis"}')
-    assert problem_at(page, "config") == "image: There is no such setting. Did you mean images?"
+    assert problem_at(page, "config") == "image: Unknown setting. Did you mean images?"
 
 
 @pytest.mark.parametrize("backend", registry.names())

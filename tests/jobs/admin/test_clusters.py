@@ -19,7 +19,7 @@ from tests.factories import make_cluster, make_user
         (
             {"engines": {"podman": "absent", "docker": "silent"}},
             (
-                "None: docker is installed, but is not responding: is its daemon running?; podman is "
+                "None: docker is installed but not responding (check that its daemon is running); podman is "
                 "not installed"
             ),
         ),

@@ -57,7 +57,7 @@ def test_the_endpoint_of_one_job_says_which_one_takes_an_array(people: People) -
     told = problem(api(people.owner).post("jobs", {"file": ARRAY}))
     [found] = told["problems"]
     assert (found["code"], found["line"], found["column"]) == ("array_is_sweep", 3, 12)
-    assert "5 in all, at most 2 of them at a time" in found["message"]
+    assert "5 jobs, at most 2 at a time" in found["message"]
     assert "POST /api/console/v1/sweeps" in found["message"]
     assert Job.objects.count() == 0
 

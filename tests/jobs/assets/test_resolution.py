@@ -140,7 +140,7 @@ def test_what_is_of_another_workspace_is_refused_in_its_place_and_what_is_retire
     text, pointer = _naming(kind, other)
     (problem,) = refused(place, text)
     assert (problem.code, problem.pointer) == ("asset_not_yours", pointer)
-    assert "may be made of" in problem_message(problem)
+    assert "not available in workspace" in problem_message(problem)
 
 
 def _naming(kind: str, workspace: Workspace) -> tuple[str, str]:

@@ -22,7 +22,7 @@ def test_each_kind_has_a_tab_and_what_is_empty_says_what_to_do(people: People) -
     for kind in (*AssetKind, "specs"):
         page = seen(browser(people.owner).get(f"/assets/?kind={kind}"))
         assert "No assets yet" in page
-        assert "Workspace admins and algorithm O&M admins add" in page
+        assert "Workspace admins and algorithm O&M admins can add assets" in page
     assert "New dataset" in seen(browser(people.manager).get("/assets/?kind=datasets"))
     assert browser(people.owner).get("/assets/?kind=x").status_code == 404
 
@@ -121,9 +121,9 @@ def test_what_is_used_is_retired_and_its_users_are_listed_to_those_who_see_the_j
     assert f"/jobs/{job.public_id}/" in page
     page = seen(browser(people.stranger).get(f"/assets/images/{row.key}"))
     assert job.public_id not in page
-    assert "in workspaces that are not yours" in page
+    assert "in workspaces you can't access" in page
     client = browser(people.admin)
-    assert "Used by was retired: jobs" in seen(
+    assert f"“{row.name}” was retired because jobs use it." in seen(
         client.post(f"/assets/images/{row.key}/take-away", follow=True)
     )
     assert Image.objects.get().is_retired

@@ -223,7 +223,9 @@ def test_losses_go_to_standard_error_with_place_and_what_the_target_lacks() -> N
     assert json.loads(done.stdout)["name"] == "a"
     losses = done.stderr.decode().splitlines()
     assert [line for line in losses if line.startswith("-:1:") and "/tmp" in line]
-    assert [line for line in losses if line.startswith("-:2:") and "[not there: automatic retries]" in line]
+    assert [
+        line for line in losses if line.startswith("-:2:") and "[not supported: automatic retries]" in line
+    ]
 
 
 def test_sentences_are_in_the_language_of_the_environment() -> None:
@@ -285,7 +287,7 @@ def test_fix_leaves_a_file_as_it_is_that_is_more_than_a_job_file(
     main(["check", str(path), "--fix"])
     assert path.read_text() == text
     told = capsys.readouterr()
-    assert "left as it is" in told.err
+    assert "contains more than a job file; not changed" in told.err
     assert "the job file" in told.out or "problem:" in told.out
 
 

@@ -262,7 +262,7 @@ def test_a_job_is_found_by_its_name_and_of_several_the_newest_is_told(call: Term
 
 def test_what_is_wrong_is_said_and_the_status_is_none_of_a_jobs(call: Terminal) -> None:
     status, _out, err = call("status", "nonsense")
-    assert (status, "no job with the ID or name nonsense" in err) == (125, True)
+    assert (status, "No job with ID or name nonsense" in err) == (125, True)
     status, _out, err = call("run", "--cluster", "nowhere", "--", "true")
     assert (status, "nowhere" in err) == (125, True)
     assert call("run", "--env", "nonsense", "--", "true")[0] == 2
@@ -364,13 +364,13 @@ def test_a_console_that_goes_away_is_waited_for_and_nothing_of_the_log_is_lost(
     first = [process.stdout.readline() for _ in range(20)]
     cable.cut()
     said = ""
-    while "does not answer" not in said:
+    while "is not responding" not in said:
         said += process.stderr.readline()
     cable.reconnect()
     out, err = rest(process)
     cable.cut()
     assert [*first, *out.splitlines(keepends=True)] == [f"{n}\n" for n in range(200)]
-    assert (process.returncode, "answers again" in err) == (3, True), err
+    assert (process.returncode, "is responding again" in err) == (3, True), err
 
 
 class Tty:

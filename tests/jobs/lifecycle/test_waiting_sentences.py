@@ -52,8 +52,8 @@ def sentence(job: Job) -> str:
 
 def test_limit_of_one_person_is_named_as_that(place: Place) -> None:
     told = sentence(sent(place, 4))
-    assert "in quota Default one person is never allowed more than 3 GPUs" in told
-    assert "one person" not in sentence(sent(place, 5)).split("in quota")[0]
+    assert "quota Default allows at most 3 GPUs per user" in told
+    assert "5 GPUs requested, but quota Default allows at most 3 GPUs per user" in sentence(sent(place, 5))
 
 
 def test_drained_nodes_are_named_with_the_reason(place: Place) -> None:
@@ -68,18 +68,18 @@ def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: P
         from_at=now + timedelta(hours=1), until_at=now + timedelta(hours=2), keeps_free=True, lead_hours=24
     )
     never, later = sent(place, 4), sent(place, 1)
-    assert snapshot.count_blocked_requests(Maintenance.objects.get()) == 2
-    assert "is never allowed more than" in sentence(never)
-    assert "is maintained from" in sentence(later)
+    assert snapshot.kept_by(Maintenance.objects.get()) == 2
+    assert "allows at most 3 GPUs per user" in sentence(never)
+    assert "is under maintenance from" in sentence(later)
 
 
 def test_place_of_a_job_that_waits_for_its_quota_is_in_its_quotas_line(place: Place) -> None:
     sent(place, 2)
     second, third = sent(place, 2), sent(place, 1)
-    assert "Place 1 in the queue of its quota." in sentence(second)
+    assert "Position 1 in the quota's queue." in sentence(second)
     told = sentence(third)
-    assert told.startswith("Waits for its turn in quota Default: what its owner may still use there is kept")
-    assert "Place 2 in the queue of its quota; ahead of it: 1 job." in told
+    assert told.startswith("Waiting for its turn in quota Default: the owner's remaining share is reserved")
+    assert "Position 2 in the quota's queue (1 job ahead)." in told
 
 
 def test_hold_tells_the_owner_who_holds_it_and_why(place: Place) -> None:
@@ -112,7 +112,7 @@ def test_viewer_who_submits_is_told_that_the_role_does_not_allow_it(place: Place
         (AdminAction.Kind.JOBS, {"act": "hold"}, "held jobs: x"),
         (AdminAction.Kind.JOBS, {"act": "stop"}, "stopped jobs: x"),
         (AdminAction.Kind.NODES, {"state": "draining"}, "drained nodes: x"),
-        (AdminAction.Kind.FREEZE, {}, "froze admission: x"),
+        (AdminAction.Kind.FREEZE, {}, "paused scheduling: x"),
     ],
 )
 def test_what_was_done_names_the_act(kind: AdminAction.Kind, params: dict[str, Any], told: str) -> None:

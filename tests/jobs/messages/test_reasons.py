@@ -47,7 +47,7 @@ WAITING = [
     (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "cpu", "wanted": 6000, "free": 1500, "fits_now": 1},
-        ("Waiting for 6 CPU cores: 1.5 CPU cores free on local now. 1 task of this size could start now."),
+        ("Waiting for 6 CPU cores: 1.5 CPU cores free on local now. 1 replica of this size could start now."),
     ),
     (
         ReasonCode.WAITING_CAPACITY,
@@ -102,7 +102,7 @@ WAITING = [
     (
         ReasonCode.RETRYING,
         {"attempt": 2, "code": "node_lost"},
-        "Retrying automatically, attempt 2. Previous attempt: Its node was lost.",
+        "Retrying automatically, attempt 2. Previous attempt: The node was lost.",
     ),
 ]
 ENDED = [
@@ -117,15 +117,15 @@ ENDED = [
     (
         ReasonCode.EXIT_CODE,
         {"role": "task_1", "index": 0, "exit_code": 127},
-        "Replica task_1-0 failed. Exit code 127: the command was not found.",
+        "Replica task_1-0 failed. Exit code 127 (command not found).",
     ),
-    (ReasonCode.EXIT_CODE, {"exit_code": 127}, "Failed. Exit code 127: the command was not found."),
+    (ReasonCode.EXIT_CODE, {"exit_code": 127}, "Failed. Exit code 127 (command not found)."),
     (
         ReasonCode.SIGNALLED,
         {"role": "w", "index": 3, "signal": 9, "exit_code": 137},
         (
-            "Replica w-3 was terminated by a signal. Exit code 137: ended by SIGKILL, that is, it "
-            "was killed, often because memory ran out."
+            "Replica w-3 was terminated by a signal. Exit code 137: killed, often because memory "
+            "ran out (SIGKILL)."
         ),
     ),
     (
@@ -157,20 +157,20 @@ def test_the_sentence_says_what_happened_and_what_would_help(
     ("code", "signal", "words"),
     [
         (None, None, ""),
-        (0, None, "Exit code 0 (it succeeded)"),
-        (127, None, "Exit code 127 (the command was not found)"),
-        (126, None, "Exit code 126 (the command was found but can't be executed)"),
-        (42, None, "Exit code 42 (the program chose this code)"),
+        (0, None, "Exit code 0 (success)"),
+        (127, None, "Exit code 127 (command not found)"),
+        (126, None, "Exit code 126 (command not executable)"),
+        (42, None, "Exit code 42 (set by the program)"),
         (
             139,
             None,
-            ("Exit code 139 (ended by SIGSEGV, that is, the program accessed memory that is not its own)"),
+            "Exit code 139: segmentation fault (SIGSEGV)",
         ),
-        (143, 15, "Exit code 143 (ended by SIGTERM, that is, it was asked to end)"),
-        (None, 2, "Exit code 130 (ended by SIGINT, that is, it was interrupted, as by Ctrl-C)"),
-        (200, None, "Exit code 200 (the program chose this code)"),
-        (145, None, "Exit code 145 (ended by SIGCHLD)"),
-        (-7111, None, "Exit code -7111 (its node was lost)"),
+        (143, 15, "Exit code 143: terminated (SIGTERM)"),
+        (None, 2, "Exit code 130: interrupted, e.g. by Ctrl-C (SIGINT)"),
+        (200, None, "Exit code 200 (set by the program)"),
+        (145, None, "Exit code 145: terminated by SIGCHLD"),
+        (-7111, None, "Exit code -7111 (node lost)"),
     ],
 )
 def test_exit_codes_and_signals_in_words(code: int | None, signal: int | None, words: str) -> None:

@@ -102,11 +102,11 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
         ),
         (
             '{"jobName": "a", "image": 7, "taskRoles": [{"name": "m", "command": "c"}]}',
-            "image must be a text in quotes, not a number.",
+            "image must be a string, not a number.",
         ),
         (
             '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c", "shmMB": 200}]}',
-            "shmMB is 200; it must be at most memoryMB, which is 100.",
+            "shmMB is 200; it must be at most memoryMB (100).",
         ),
         ('{"jobName": True "image": "i"}', "JSON uses true, not True."),
         ('{"a": 1\n"b": 2}', 'Missing comma before ".'),
@@ -121,7 +121,7 @@ def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
 def test_a_fixed_command_says_what_was_wrong_with_it() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
-        "Jupyter would have been accessible to others (no token of its own, pages of any site "
-        "could talk to it). The mended command listens on the loopback address and asks for a "
-        "token, which the link carries."
+        "Jupyter would have been accessible to others (no token, requests from any website "
+        "allowed). The fixed command listens on the loopback address and requires a token, which is "
+        "part of the link."
     )

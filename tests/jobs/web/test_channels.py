@@ -76,17 +76,17 @@ def test_each_kind_is_added(people: People, kind: str, values: dict[str, str], s
     ("kind", "values", "told"),
     [
         ("webhook", {"url": "http://hooks.example.org/"}, "Only https://"),
-        ("webhook", {"url": "https://127.0.0.1/"}, "inside this network"),
-        ("webhook", {"url": "https://169.254.169.254/latest"}, "inside this network"),
-        ("webhook", {"url": "https://user:pass@example.org/"}, "name and password"),
-        ("webhook", {"url": "file:///etc/passwd"}, "has to begin with https://"),
+        ("webhook", {"url": "https://127.0.0.1/"}, "on the internal network"),
+        ("webhook", {"url": "https://169.254.169.254/latest"}, "on the internal network"),
+        ("webhook", {"url": "https://user:pass@example.org/"}, "user name or password"),
+        ("webhook", {"url": "file:///etc/passwd"}, "must start with https://"),
         ("webhook", {"url": "https://example.org:22/"}, "Port 22"),
         ("webhook", {"url": ""}, "required"),
         ("slack", {"url": "https://evil.example/services/T/B/x"}, "hooks.slack.com"),
         ("slack", {"url": "https://hooks.slack.com.evil.example/services/T/B/x"}, "hooks.slack.com"),
         ("dingtalk", {"url": "https://oapi.dingtalk.com/robot/send"}, "oapi.dingtalk.com"),
         ("wecom", {"url": "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?x=y"}, "qyapi.weixin.qq.com"),
-        ("telegram", {"token": "x", "chat": "1"}, "looks like"),
+        ("telegram", {"token": "x", "chat": "1"}, "Enter a bot token such as"),
         ("telegram", {"token": "123456789:" + "A" * 35, "chat": "my chat"}, "-1001234567890"),
     ],
 )
@@ -229,9 +229,9 @@ def test_a_test_is_on_its_way_and_the_page_looks_again_until_it_has_arrived(peop
     Delivery.objects.update(state="failed", error="address", detail="10.0.0.1", code=None)
     part = seen(client.get(address, headers=fragment("deliveries")))
     assert "hx-trigger" not in part
-    assert "This leads to 10.0.0.1, which is inside this network" in part
+    assert "resolves to 10.0.0.1 on the internal network" in part
     again = client.post(f"{address}/test", follow=True)
-    assert "A test was sent just now" in seen(again)
+    assert "A test was just sent." in seen(again)
 
 
 def test_a_message_that_failed_is_sent_again(people: People) -> None:

@@ -90,7 +90,7 @@ def test_a_page_sent_again_with_another_text_asks_once_more(people: People) -> N
     changed = HELLO.replace("16be675e", "again")
     response = post(client, changed)
     assert response.status_code == 409
-    assert "You already submitted this page as helloworld_16be675e" in seen(response)
+    assert "Already submitted as helloworld_16be675e" in seen(response)
     assert response.context["text"] == changed
     key = response.context["form"]["key"].value()
     post(client, changed, key=key)
@@ -118,7 +118,7 @@ def test_somebody_without_a_place_is_told_so(people: People) -> None:
     Membership.objects.filter(user=people.member).update(role=Role.VIEWER)
     response = post(browser(people.member))
     assert response.status_code == 422
-    assert "No workspace that you may submit to" in seen(response)
+    assert "No quota in any workspace where you can submit jobs." in seen(response)
 
 
 def test_a_place_can_be_chosen_among_those_open_to_the_person(people: People) -> None:

@@ -80,7 +80,7 @@ def test_what_the_engine_keeps_a_node_for_is_said_until_it_is_over(people: Peopl
     text = seen(response)
     assert "all, gpu" in text
     assert "Reserved for carol" in text
-    assert "Reserved for jobs that name lecture" in text
+    assert "Reserved for jobs that request lecture" in text
     assert "Reserved for maintenance" in text
 
 

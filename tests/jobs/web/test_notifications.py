@@ -24,7 +24,7 @@ def test_the_bell_counts_what_is_new_and_the_page_shows_it(people: People) -> No
     told(people.owner)
     client = browser(people.owner)
     home = seen(client.get("/"))
-    assert 'aria-label="1 new notice"' in home
+    assert 'aria-label="1 new notification"' in home
     text = seen(client.get("/notices/"))
     assert "Message from root." in text
     assert "The cluster moves on Friday." in text
@@ -35,7 +35,7 @@ def test_nobody_sees_anothers_notifications(people: People, who: str) -> None:
     told(people.owner)
     client = browser(getattr(people, who))
     assert "Friday" not in seen(client.get("/notices/"))
-    assert "new notice" not in seen(client.get("/notices/bell"))
+    assert "new notification" not in seen(client.get("/notices/bell"))
     client.post("/notices/read", {"up_to": "999999999"})
     assert inbox.unread(people.owner) == 1
 

@@ -131,9 +131,9 @@ def test_what_if_says_that_it_would_start_and_where(people: People) -> None:
 
 def test_what_if_says_why_not_as_a_waiting_job_would(people: People) -> None:
     hold(people.quota, people.owner, 4, holder="a")
-    assert "Waits for quota Default: it asks for 4 GPUs, and 4 GPUs of 6 GPUs are in use" in ask(people)
-    assert "never allows more than 6 GPUs" in ask(people, gpus=7)
-    assert "has no TITANX GPU" in ask(people, gpus=1, gpu_type="TITANX")
+    assert "Waiting for quota Default: 4 GPUs requested, 4 GPUs of 6 GPUs in use" in ask(people)
+    assert "allows at most 6 GPUs" in ask(people, gpus=7)
+    assert "no TITANX GPU on" in ask(people, gpus=1, gpu_type="TITANX")
 
 
 def test_what_if_keeps_what_was_asked_and_says_what_is_wrong_with_it(people: People) -> None:

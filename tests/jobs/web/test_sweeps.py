@@ -156,7 +156,7 @@ def test_a_job_that_was_deleted_leads_nowhere(people: People, sweep: Sweep) -> N
     Job.objects.filter(pk=run.job_id).update(deleted_at=run.job.created_at)
     told = seen(browser(people.owner).get(address(sweep)))
     assert f'href="/jobs/{run.job.public_id}/"' not in told
-    assert "Choose two jobs" in seen(browser(people.owner).get(address(sweep), {"of": ["1", "2"]}))
+    assert "Select two jobs" in seen(browser(people.owner).get(address(sweep), {"of": ["1", "2"]}))
 
 
 def test_nothing_is_left_of_it(people: People, sweep: Sweep) -> None:

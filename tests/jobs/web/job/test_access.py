@@ -118,7 +118,7 @@ def test_switched_off_and_unreachable_gateways_say_so(
     sshhost.note_trouble(settings.CONSOLE_HOME, "Address already in use")
     assert "Address already in use" in _page(client, job)
     sshhost.note_trouble(settings.CONSOLE_HOME, "")
-    assert "SSH can&#x27;t be reached" not in _page(client, job)
+    assert "SSH is unavailable" not in _page(client, job)
 
 
 def test_who_is_inside_is_listed_and_can_be_put_out(client: Client, job: Job) -> None:
@@ -160,7 +160,7 @@ def test_a_bad_key_is_refused_where_it_was_pasted_and_kept_there(client: Client)
     answer = client.post(reverse("settings_ssh_keys"), {"text": "ssh-dss AAAA me", "title": "old"})
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "not safe any more" in page
+    assert "DSA keys are no longer secure" in page
     assert "ssh-dss AAAA me" in page
 
 
@@ -218,8 +218,8 @@ def test_what_is_not_ready_says_why_and_what_was_found_is_offered(client: Client
     make_endpoint(replica_of(job), port=8888, ready=False, **lacking)
     found = make_endpoint(replica_of(job), label="7860", port=7860, source="found")
     page = _page(client, job)
-    assert "Nothing listens on port 8888, but the job listens on port 7860" in page
-    assert "Port 7860 listens, though nobody asked for it" in page
+    assert "No process is listening on port 8888, but the job is listening on port 7860" in page
+    assert "Port 7860 is listening but was not requested" in page
     assert f'href="/endpoints/{found.slug}/open"' in page
     overview = client.get(reverse("job", args=[job.public_id])).content.decode()
     assert "port 8888" in overview

@@ -95,7 +95,7 @@ def test_retry_of_a_job_that_has_not_ended_asks_first(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
     client = browser(people.owner)
     page = seen(client.get(f"/jobs/{job.public_id}/"))
-    assert "has not ended. Start a second copy of it?" in page
+    assert "has not ended. Start a second copy?" in page
     told = seen(client.post(f"/jobs/{job.public_id}/retry", {"key": "k1"}, follow=True))
     assert "The job has not ended." in told
     assert Job.objects.count() == 1
@@ -109,7 +109,7 @@ def test_a_reader_without_a_right_to_submit_is_told(people: People) -> None:
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
     Membership.objects.filter(user=people.member).update(role=Role.VIEWER)
     response = browser(people.member).post(f"/jobs/{job.public_id}/retry", follow=True)
-    assert "It can't run again as it was" in seen(response)
+    assert "The job can't be rerun unchanged." in seen(response)
     assert Job.objects.count() == 1
 
 
@@ -137,5 +137,5 @@ def test_an_ended_job_is_deleted(people: People) -> None:
 def test_a_running_job_is_not_deleted(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     response = browser(people.owner).post(f"/jobs/{job.public_id}/delete", follow=True)
-    assert "stop it first" in seen(response)
+    assert "Stop the job first." in seen(response)
     assert Job.objects.visible_to(people.owner).filter(pk=job.pk).exists()

@@ -116,14 +116,14 @@ def job(people: People) -> Job:
 def test_the_page_begins_with_the_difference_and_follows_the_text(people: People, job: Job) -> None:
     client = browser(people.owner)
     told = seen(client.get(reverse("job_new"), {"like": job.public_id}))
-    assert "Nothing but the name yet" in told
+    assert "Only the name differs from train." in told
     sent = {"origin": job.public_id, "text": TEMPLATE_FILE.replace('"0.1"', '"0.5"'), "dialect": ""}
     answer = client.post(reverse("job_difference"), sent, headers=fragment("job-difference"))
     assert "Environment variable LR: 0.1 → 0.5" in seen(answer)
     assert '"LR": "0.5"' in seen(answer)
     assert "<h1" not in answer.content.decode()
     answer = client.post(reverse("job_difference"), {**sent, "text": "{"})
-    assert "can't be read as it stands" in seen(answer)
+    assert "The text can't be parsed" in seen(answer)
     answer = client.post(reverse("job_new"), {**sent, "do": "check", "key": "k"})
     assert "Environment variable LR: 0.1 → 0.5" in seen(answer)
 
@@ -133,6 +133,6 @@ def test_nobody_learns_anothers_file_from_a_difference(people: People, job: Job,
     client = browser(getattr(people, who))
     sent = {"origin": job.public_id, "text": "{}", "dialect": "dlc"}
     told = seen(client.post(reverse("job_difference"), sent))
-    assert "not open to you" in told
+    assert "Original job not found, or no permission." in told
     assert "--lr $LR" not in told
     assert "--lr $LR" not in seen(client.post(reverse("job_new"), {**sent, "do": "check", "key": "k"}))

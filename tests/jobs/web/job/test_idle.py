@@ -53,7 +53,7 @@ def test_the_owner_is_told_on_the_page_and_keeps_it_there(people: People, job: J
     assert "The job keeps running; idle time was reset." in seen(response)
     assert "Keep running" not in seen(browser(people.owner).get(url(job)))
     again = browser(people.owner).post(f"{url(job)}keep", follow=True)
-    assert "It can't be kept" in seen(again)
+    assert "Can't keep the job running" in seen(again)
 
 
 def test_who_may_not_keep_it(people: People, job: Job) -> None:

@@ -93,7 +93,7 @@ def test_a_waiting_job_says_why_and_what_would_start_it(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, reason_code="no_such_gpu", reason_params=params)
     text = seen(browser(people.owner).get(url(job)))
     assert "TITANX" in text
-    assert "would start" in text
+    assert "Remove the GPU request or choose another cluster." in text
 
 
 def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: People) -> None:
@@ -138,7 +138,7 @@ def test_notes_of_the_submission_stay_with_the_job(people: People, job: Job) -> 
     notes = [{"code": "form_snapshot", "pointer": "/tmp", "params": {"key": "tmp"}}]
     JobFile.objects.filter(job=job).update(text=text, notes=notes)
     shown = seen(browser(people.owner).get(url(job)))
-    assert "tmp is what SCM's form showed" in shown
+    assert "tmp is cluster information from SCM's form" in shown
     assert "line 2, column" in shown
 
 
@@ -152,8 +152,8 @@ def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, jo
 
 
 def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
-    endpoint = make_endpoint(replica_of(job), ready=False)
-    assert "Nothing listens there yet" in seen(browser(people.owner).get(url(job)))
+    endpoint = make_endpoint(task_of(job), ready=False)
+    assert "No process is listening yet." in seen(browser(people.owner).get(url(job)))
     endpoint.ready = True
     endpoint.save()
     for tab in ("", "replicas"):
@@ -213,7 +213,7 @@ def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None
     Event.objects.create(job=job, kind=Event.Kind.REPLICA_ENDED, params=params)
     text = seen(browser(people.owner).get(url(job, "events")))
     assert text.index("main-0 ended: Failed") < text.index("Submitted by alice")
-    assert "Exit code 127 (the command was not found)" in text
+    assert "Exit code 127 (command not found)" in text
 
 
 @pytest.mark.parametrize("kind", Event.Kind.values)
@@ -295,9 +295,9 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
     assert command in text
     assert command not in seen(browser(people.member).get(url(job)))
     rows.update(ended_at=now() - timedelta(seconds=3601))
-    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+    assert "Retained for debugging" not in seen(browser(people.owner).get(url(job)))
     rows.update(reason_params={"exit_code": 1}, ended_at=now())
-    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+    assert "Retained for debugging" not in seen(browser(people.owner).get(url(job)))
 
 
 def test_terminal_tab_shows_the_job_id_in_the_head(people: People, job: Job) -> None:

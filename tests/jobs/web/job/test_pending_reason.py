@@ -55,16 +55,16 @@ def smaller(owner: User, quota: Quota, name: str) -> Job:
 
 def test_the_page_says_why_and_what_would_start_it(people: People, job: Job) -> None:
     text = page_of(people.owner, job)
-    assert "Waits for 8 A100 GPUs: 5 A100 GPUs free on This machine now; asking for 5 A100 GPUs" in text
-    assert "Place 1 in the queue." in text
+    assert "Waiting for 8 A100 GPUs: 5 A100 GPUs free on This machine now. Request 5 A100 GPUs" in text
+    assert "Position 1 in queue." in text
     assert "Start now on P100 GPUs" in text
-    assert "can't be said, because only 0 jobs of its size" in text
+    assert "No start estimate: only 0 jobs of this size" in text
     assert 'data-live="job:' + job.public_id + ' queue"' in text
 
 
 def test_lists_tell_the_same(people: People, job: Job) -> None:
     for address in ("/jobs/", "/"):
-        assert "Place 1 in the queue." in seen(browser(people.owner).get(address))
+        assert "Position 1 in queue." in seen(browser(people.owner).get(address))
 
 
 def test_who_is_ahead_is_named_as_far_as_one_may_know(people: People, job: Job) -> None:
@@ -75,7 +75,7 @@ def test_who_is_ahead_is_named_as_far_as_one_may_know(people: People, job: Job) 
     Request.objects.filter(holder=attempt_of(stranger).key).update(priority=9)
     admission.admit(people.quota.cluster_id)
     text = page_of(people.owner, behind)
-    assert "ahead of it: 1 job that ask for 8 GPUs" in text or "ahead of it: 2 jobs" in text
+    assert "(1 job ahead, 8 GPUs requested)" in text or "(2 jobs ahead" in text
     assert f'href="/jobs/{job.public_id}/"' in text
     assert "secret" not in text
 
@@ -126,24 +126,24 @@ def test_hold_and_release_are_buttons(people: People, job: Job) -> None:
     text = page_of(people.owner, job)
     assert f"Held by {people.owner}" in text
     assert "Release" in text
-    assert "because it waits for a person" in text
+    assert "No start estimate: the job is held until released." in text
     client.post(f"/jobs/{job.public_id}/release")
     admission.admit(people.quota.cluster_id)
-    assert "Place 1 in the queue." in page_of(people.owner, job)
+    assert "Position 1 in queue." in page_of(people.owner, job)
     assert "Only waiting jobs can be held." not in page_of(people.owner, job)
 
 
 def test_members_see_the_reason_and_are_offered_nothing(people: People, job: Job) -> None:
     text = page_of(people.member, job)
-    assert "Place 1 in the queue." in text
-    assert "Start it now" not in text
+    assert "Position 1 in queue." in text
+    assert "Start now with" not in text
     assert "Hold" not in text
 
 
 def test_the_api_holds_releases_and_tells_the_same(people: People, job: Job) -> None:
     client = browser(people.owner)
     address = f"/api/console/v1/jobs/{job.public_id}"
-    assert "Place 1 in the queue." in client.get(address).json()["reason"]["message"]
+    assert "Position 1 in queue." in client.get(address).json()["reason"]["message"]
     held = client.post(f"{address}/hold", content_type="application/json")
     assert held.json()["reason"]["code"] == "held"
     assert client.post(f"{address}/hold", content_type="application/json").status_code == 409
@@ -161,7 +161,7 @@ def test_hold_of_another_persons_job_requires_a_reason(
     with pytest.raises(submission.ReasonMissing):
         submission.hold(user, job, why=reason)
     client = browser(user)
-    assert "Give a reason for the hold" in seen(
+    assert "Enter a reason for the hold" in seen(
         client.post(f"/jobs/{job.public_id}/hold", {"why": reason}, follow=True)
     )
     answer = client.post(
@@ -179,7 +179,7 @@ def test_reason_of_a_hold_is_shown_to_all_who_see_the_job(people: People, job: J
     answer = browser(getattr(people, who)).post(
         f"{address}/hold", {"reason": " the data are moving "}, content_type="application/json"
     )
-    told = f"Held by {getattr(people, who)}: the data are moving. It keeps its age"
+    told = f"Held by {getattr(people, who)}: the data are moving. Waiting time keeps counting"
     assert answer.json()["reason"]["message"].startswith(told)
     admission.admit(people.quota.cluster_id)
     for reader in (people.owner, people.member):
