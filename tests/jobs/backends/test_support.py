@@ -50,7 +50,7 @@ def test_every_fate_has_words_and_what_is_kept_a_reason() -> None:
     labels = find_support(TABLES["local"], "roles[].nodes.labels")
     assert labels is not None
     assert support_message(labels.fate, labels.why) == (
-        "Kept for export, not applied here. The nodes here have no labels."
+        "No effect on this cluster (kept for export). Nodes on this cluster have no labels."
     )
     assert support_message("kept") == "No effect on this cluster (kept for export)."
     assert [path for _backend, path, each in EVERY if each.fate is Fate.KEPT and not each.why] == []

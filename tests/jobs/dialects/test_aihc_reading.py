@@ -373,7 +373,7 @@ def test_a_missing_queue_is_told_in_a_whole_sentence() -> None:
     value = body()
     del value["queue"]
     told = note_message(note(parse(value), "default_taken"))
-    assert told == "queue is missing but required by AIHC page."
+    assert told == "queue is missing but required (AIHC page)."
 
 
 @pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])

@@ -159,7 +159,7 @@ def test_telegram() -> None:
     assert wire.url == f"https://api.telegram.org/bot{TELEGRAM['token']}/sendMessage"
     assert wire.body == {
         "chat_id": "-100123",
-        "text": f"bert failed.\nFailed. Exit code 1.\nalice · Vision\n{URL}\nThe end of its log:\n    OOM",
+        "text": f"bert failed.\nFailed. Exit code 1.\nalice · Vision\n{URL}\nEnd of the log:\n    OOM",
         "link_preview_options": {"is_disabled": True},
     }
 

@@ -143,7 +143,7 @@ def test_members_with_a_quota_there_and_admins_see_them(client: Client, people: 
     for who in ("member", "admin"):
         text = shown(client, people[who])
         assert "carol" in text
-        assert "Slurm&#x27;s limit QOSMaxGRESPerUser" in text
+        assert "Slurm limit QOSMaxGRESPerUser reached" in text
     assert "carol" not in shown(client, people["stranger"])
     assert list(ExternalJob.objects.visible_to(people["stranger"])) == []
 

@@ -81,4 +81,4 @@ def test_an_admin_reads_how_often_and_why(place: Place, admin_client: Client) ->
     page = reverse("admin:quotas_cluster_change", args=[place.cluster.pk])
     assert "Whenever an update is due." in admin_client.get(page).content.decode()
     poll_interval.record_poll(place.cluster.pk, 3.0)
-    assert "Every 30 s: the last look took 3.00 s." in admin_client.get(page).content.decode()
+    assert "Every 30 s; the last poll took 3.00 s." in admin_client.get(page).content.decode()

@@ -140,7 +140,7 @@ def test_a_folder_is_shown_with_its_names_as_they_are(mine: Browser, place: Plac
     assert "deep.txt" in mine.tab("a/b")
     assert mine.tab(sort="size", down="1").count("2.0 KB") == 4
     assert "is a symbolic link" in mine.tab("away")
-    assert "not there any more" in mine.tab("nothing")
+    assert "nothing no longer exists." in mine.tab("nothing")
 
 
 def test_a_folder_of_many_files_comes_in_pages(mine: Browser, place: Place) -> None:
@@ -287,8 +287,8 @@ def test_folders_are_made_and_entries_renamed_and_deleted(mine: Browser, place: 
     write(place, "bad\udcff", b"x")
     write(place, "d/inner/x", b"x")
     assert "Folder <new> created." in mine.change(do="make", name="<new>")
-    assert "is there already" in mine.change(do="make", name="<new>")
-    assert "can't be the name" in mine.change(do="make", name="..")
+    assert "<new> already exists." in mine.change(do="make", name="<new>")
+    assert "is not a valid file name" in mine.change(do="make", name="..")
     assert "Renamed to good." in mine.change(do="rename", key="bad%FF", name="good")
     assert "2 items deleted." in mine.change(do="remove", chosen=["d", "good"])
     assert [path.name for path in place.work.iterdir()] == ["<new>"]
@@ -349,8 +349,8 @@ def test_nobody_has_too_many_at_a_time(mine: Browser, place: Place, settings: La
     settings.CONSOLE_TRANSFERS_PER_PERSON = 1
     write(place, "big", bytes(100_000_000))
     with mine.http.stream("GET", f"/jobs/{mine.job}/files/content?path=big"):
-        assert "too many downloads" in mine.tab()
-    wait_for(lambda: "too many downloads" not in mine.tab())
+        assert "too many file transfers" in mine.tab()
+    wait_for(lambda: "too many file transfers" not in mine.tab())
 
 
 def test_who_did_what_is_written_down_and_shown(mine: Browser, place: Place) -> None:
@@ -393,7 +393,7 @@ def test_what_is_left_of_an_ended_job_is_read_until_it_is_removed(mine: Browser,
     assert "Upload" not in shown
     assert mine.content("model.pt").content == b"weights"
     assert mine.put("x", b"x").json()["code"] == "ended"
-    assert "can be read, but not changed" in mine.change(do="make", name="x")
+    assert "files are read-only" in mine.change(do="make", name="x")
     place.folder.rename(place.folder.with_name("away"))
     try:
         assert "The files have been removed" in mine.tab()
@@ -412,7 +412,7 @@ def test_without_the_process_that_goes_there_the_page_says_so(
 ) -> None:
     with web_server() as base:
         browser = Browser(base, people.owner, place.job.public_id)
-        assert "What serves the files does not answer" in browser.tab()
+        assert "The file service is not responding" in browser.tab()
         browser.http.close()
 
 

@@ -273,7 +273,7 @@ def test_a_person_has_no_more_entries_than_the_limit(
             assert client.stdout.readline() == b"in\n"
         done = owner.ssh(place, "echo in")
         assert done.stdout == ""
-        assert "too many ways" in done.stderr
+        assert "too many active sessions" in done.stderr
     wait_for(lambda: not AccessSession.objects.filter(ended_at=None).exists())
     assert enters(owner, place)
 

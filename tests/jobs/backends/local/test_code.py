@@ -163,7 +163,7 @@ def test_a_code_dir_of_more_than_200_mb_is_refused(
     told = why(bench, mounts=(code_dir,))
     assert told == {"why": "code_too_large", "place": f"{place}/sets", "most_mb": 200}
     assert reason_message(ReasonCode.REFUSED, told) == (
-        f"Refused: the code in {place}/sets is larger than the 200 MB that it may be."
+        f"Refused: the code in {place}/sets exceeds the limit of 200 MB."
     )
 
 
@@ -428,9 +428,7 @@ def test_what_is_done_before_the_command_is_told_and_ends_when_the_job_is_stoppe
             Phase.ENV_PREPARING,
             ReasonCode.STARTING,
         )
-        assert reason_message(seen.reason.code, seen.reason.params) == (
-            f"The cluster has it; its code is being fetched from {uri}/repo."
-        )
+        assert reason_message(seen.reason.code, seen.reason.params) == (f"Fetching code from {uri}/repo.")
         bench.backend.stop(handle, grace_s=5, signal="TERM")
         assert wait_until_over(bench.backend, handle).state is State.STOPPED
         assert log_of(bench.backend, handle) == ""

@@ -127,7 +127,7 @@ def test_what_can_not_be_had_fails_the_job_in_the_librarys_words(bench: LocalBen
     assert "ran" not in lines
     assert "NoSuchBucket" in lines[0] or "does not exist" in lines[0]
     told = reason_message(seen.reason.code, seen.reason.params)
-    assert told.startswith("A place that task worker-0 mounts could not be used: ")
+    assert told.startswith("A mount of replica worker-0 could not be used: ")
 
 
 def test_what_is_larger_than_allowed_is_not_fetched(tmp_path: Path, bucket: Store) -> None:

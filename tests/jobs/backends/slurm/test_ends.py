@@ -99,7 +99,7 @@ def test_a_time_limit_is_slurms_to_enforce(on_slurm: SlurmBench) -> None:
     on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "EndTime=now+1")
     seen = wait_until_over(on_slurm.backend, handle, 120)
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
-    assert sentence(seen).startswith("Ended by Slurm because the longest time")
+    assert sentence(seen).startswith("Ended by Slurm: time limit reached.")
 
 
 def test_a_job_that_misses_its_deadline_never_starts(on_slurm: SlurmBench) -> None:
@@ -118,7 +118,7 @@ def test_a_suspended_job_says_so_and_goes_on(on_slurm: SlurmBench) -> None:
     wait_for(lambda: seen_of(on_slurm, handle).reason.params, 60)
     seen = seen_of(on_slurm, handle)
     assert seen.state is State.RUNNING
-    assert sentence(seen).startswith("Suspended at Slurm")
+    assert sentence(seen).startswith("Suspended in Slurm.")
     on_slurm.slurm.call("scontrol", "resume", number)
     wait_for(lambda: not seen_of(on_slurm, handle).reason.params, 60)
     on_slurm.slurm.call("scancel", number)
@@ -130,7 +130,7 @@ def test_a_held_requeue_waits_and_says_who_can_let_it_go(on_slurm: SlurmBench) -
     on_slurm.slurm.call("scontrol", "requeuehold", number)
     wait_for(lambda: seen_of(on_slurm, handle).run == 2, 60)
     seen = wait_for(lambda: held(on_slurm, handle), 60)
-    assert sentence(seen).startswith("Held at Slurm")
+    assert sentence(seen).startswith("Requeued and held in Slurm.")
     on_slurm.slurm.call("scontrol", "release", number)
     on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now")
     assert wait_until_over(on_slurm.backend, handle).state is State.SUCCEEDED

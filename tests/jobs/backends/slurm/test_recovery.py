@@ -78,7 +78,7 @@ def test_what_has_ended_while_slurm_says_that_it_runs_is_told_by_its_files(files
 
 
 def test_what_has_ended_is_taken_off_slurms_hands(files: Files) -> None:
-    others = replace(RUNS, number=8, name="custom template")
+    others = replace(RUNS, number=8, name="somebody's own")
     rows = [RUNS, others, replace(RUNS, number=9), replace(RUNS, state="PENDING")]
     assert list(recovery.overdue_jobs(files.root, rows, PendingActions())) == []
     files.end(0, ago_s=recovery.LEFT_S + 1)

@@ -243,10 +243,10 @@ def test_a_console_that_stays_away_keeps_jobs_from_beginning_and_the_rest_from_b
     assert (seen[0].state, seen[0].reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED)
     assert (seen[5].state, seen[5].reason.code) == (State.FAILED, ReasonCode.EXIT_CODE)
     for code, each in seen.items():
-        assert f"exit code {code}, and its node did not reach" in sentence(each)
+        assert f"exit code {code}, but the node could not reach the console" in sentence(each)
     began = wait_until_over(apart.backend, never, PATIENCE_S)
     assert (began.state, began.reason.code) == (State.FAILED, ReasonCode.START_FAILED)
-    assert "did not reach the console" in sentence(began)
+    assert "Not started: the node could not reach the console" in sentence(began)
 
 
 def by_rest_of(bench: SlurmBench, nowhere: Path) -> dict[str, Any]:

@@ -12,19 +12,19 @@ from jobs.messages.reasons import reason_message
         ({"slurm": "Resources"}, "Waiting for free resources on the cluster."),
         (
             {"slurm": "Resources", "start": 1795321200},
-            "Waits until enough of the cluster is free. Slurm expects to start it at ",
+            "Waiting for free resources on the cluster. Slurm's estimated start: ",
         ),
         (
             {"slurm": "ReqNodeNotAvail, UnavailableNodes:gpu1"},
-            "The nodes that it could run on are down, drained",
+            "Waiting: eligible nodes are down, drained",
         ),
         (
             {"slurm": "QOSMaxGRESPerUser"},
-            "Slurm's limit QOSMaxGRESPerUser is reached: it starts when running jobs",
+            "Waiting: Slurm limit QOSMaxGRESPerUser reached. Starts when running jobs",
         ),
         (
             {"slurm": "AssocMaxWallDurationPerJobLimit"},
-            "It asks for more than Slurm's limit AssocMaxWallDuration",
+            "Exceeds Slurm's per-job limit AssocMaxWallDuration",
         ),
         ({"slurm": "OfANewerSlurm"}, "Slurm's reason: OfANewerSlurm."),
     ],

@@ -123,7 +123,7 @@ def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
         assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.REQUIREMENTS_FAILED)
         assert "ran" not in lines
         assert reason_message(seen.reason.code, seen.reason.params).startswith(
-            "The Python packages of task worker-0 could not be installed: "
+            "The Python packages of replica worker-0 could not be installed: "
         )
     assert list(bench.judge.iterdir()) == []
 

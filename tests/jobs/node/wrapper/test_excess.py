@@ -30,7 +30,7 @@ def test_job_that_listens_on_too_many_ports_is_ended(bench_of: Callable[..., Loc
     seen = wait_until_over(bench.backend, handle)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.TOO_MANY_PORTS)
     said = reason_message(seen.reason.code, seen.reason.params)
-    assert said.startswith("Task worker-0 was ended because it listened on 60 ports of the range")
+    assert said.startswith("Replica worker-0 was stopped: it listened on 60 ports of the job port range")
 
 
 def test_job_that_listens_on_some_ports_goes_on(bench_of: Callable[..., LocalBench]) -> None:
@@ -100,7 +100,7 @@ def test_growth_while_the_disk_is_nearly_full_ends_whoever_grows(
     assert reason is not None
     assert reason.params == {"role": "loud-0", "index": 0, "free_mib": 900}
     said = reason_message(reason.code, reason.params)
-    assert said.endswith("the console's disk had only 900 MiB free and its folders went on growing.")
+    assert said.endswith("only 900 MiB free on the console's disk, and its folders kept growing.")
 
 
 def test_nothing_is_looked_at_without_limits(tmp_path: Path) -> None:
