@@ -26,11 +26,11 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "tolerated_tabs": (_("Tabs inside strings were left unchanged."),),
     "tolerated_line_numbers": (_("The line numbers of the pasted listing were skipped."),),
     "number_from_text": (_("%(key)s “%(value)s” was read as the number %(taken)s."),),
-    "raised": (_("%(key)s is %(value)s; raised to %(taken)s, the minimum of %(source)s."),),
+    "raised": (_("%(key)s is %(value)s; raised to the minimum of %(taken)s (%(source)s)."),),
     "below_advised": (_("%(key)s is %(value)s; %(source)s requires at least %(least)s."),),
     "default_taken": (
-        _("%(key)s is missing but required by %(source)s; %(value)s is used."),
-        _("%(key)s is missing but required by %(source)s."),
+        _("%(key)s is missing but required (%(source)s); %(value)s is used."),
+        _("%(key)s is missing but required (%(source)s)."),
     ),
     "looser_rule": (_("%(key)s: %(applied)s allows %(value)s, %(stricter)s does not. Accepted."),),
     "unknown_key": (

@@ -91,7 +91,7 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(key)s: %(value)s requested; %(target)s public resources allow %(most)s per user."),
     ),
     "over_vendor_limit": (_("%(key)s is %(value)s; %(target)s allows at most %(most)s."),),
-    "rdma_shared_memory": (_("RDMA adds %(mib)s MiB of shared memory, as on %(source)s."),),
+    "rdma_shared_memory": (_("RDMA adds %(mib)s MiB of shared memory (%(source)s)."),),
     "registries_differ": (_("The roles have different registry logins; the first one is used for all."),),
     "rounded_down": (_("%(key)s %(value)s was rounded down to %(taken)s."),),
     "rounded_up": (
