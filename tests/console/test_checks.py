@@ -228,7 +228,7 @@ def test_second_person_without_tls_is_made_by_nobody(settings: Settings, client:
         "usable_password": "true",
     }
     answer = client.post("/admin/quotas/user/add/", fields)
-    assert "Only one person can be active without TLS" in answer.content.decode()
+    assert "Only one user can be active without TLS" in answer.content.decode()
     with pytest.raises(single_person.OnePersonOnly):
         User.objects.create_user("second")
     away = User.objects.create_user("away", is_active=False)
@@ -266,11 +266,11 @@ def test_a_cluster_s_own_settings_count_while_it_takes_jobs(settings: Settings) 
 def test_the_mode_is_told_on_every_page(settings: Settings, client: Client) -> None:
     client.force_login(make_user(admin=True))
     single.record()
-    assert "Single-person mode" in client.get("/").content.decode()
+    assert "Single-user mode" in client.get("/").content.decode()
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
     single.record()
     single_person.read_note.cache_clear()
-    assert "Single-person mode" not in client.get("/").content.decode()
+    assert "Single-user mode" not in client.get("/").content.decode()
 
 
 def test_passwords_in_the_clear(settings: Settings) -> None:

@@ -24,7 +24,7 @@ def admin(db: None) -> User:
 def test_default_names_are_translated(admin: User, client: Client, language: str) -> None:
     User.objects.update(language=language)
     client.force_login(admin)
-    page = client.get(reverse("jobs_quotas")).content.decode()
+    page = client.get(reverse("quotas")).content.decode()
     with translation.override(language):
         titles = {Workspace.objects.get().title, Cluster.objects.get().title, Quota.objects.get().title}
     assert [title for title in titles if title not in page or title.isascii()] == []

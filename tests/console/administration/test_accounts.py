@@ -84,7 +84,7 @@ def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, accounting
     accounting.tree = AccountTree((Account("speech", "", (), AccountLimits(gpus=1), None, (), ()),))
     answer = admin.post(TAKE, {"shown": before})
     assert answer.status_code == 409
-    assert "something has changed since it was shown" in text_of(answer)
+    assert "Nothing was changed: the data has changed since the preview." in text_of(answer)
     assert not Quota.objects.exists()
     assert admin.post(TAKE).status_code == 409
     assert admin.post(TAKE, {"shown": shown(answer)}).status_code == 302
@@ -114,7 +114,7 @@ def test_what_keeps_it_from_being_done_is_said(
     accounting.away, accounting.tree = "", AccountTree()
     assert "This cluster has no accounts." in text_of(admin.get(url))
     Cluster.objects.update(config={})
-    assert "write_back has to be true there" in text_of(admin.get(GIVE))
+    assert "Set write_back to true there." in text_of(admin.get(GIVE))
 
 
 @pytest.mark.parametrize("who", OTHERS)

@@ -111,7 +111,7 @@ def test_a_cluster_in_trouble_says_so(admin: Client, quota: Quota) -> None:
     Cluster.objects.update(trouble="connection refused", frozen_at=timezone.now(), frozen_why="smoke")
     text = text_of(admin)
     assert "Error: connection refused" in text
-    assert "Frozen: smoke" in text
+    assert "Scheduling paused: smoke" in text
 
 
 def test_quotas_that_are_nearly_used_with_what_is_held_below_them(quota: Quota) -> None:
@@ -139,7 +139,7 @@ def test_the_last_24_hours_are_those_that_were_written_down(quota: Quota) -> Non
 
 
 def test_a_console_without_clusters_says_what_to_do(admin: Client) -> None:
-    assert "There is no cluster yet" in text_of(admin)
+    assert "No clusters yet. Add one to run jobs." in text_of(admin)
 
 
 def test_queries_do_not_grow(quota: Quota, django_assert_max_num_queries: Any) -> None:

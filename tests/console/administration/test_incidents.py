@@ -43,7 +43,7 @@ def test_the_page_says_what_is_so(admin: Client, quota: Quota, root: User) -> No
     press(admin, "freeze", cluster=quota.cluster_id, why="the switch burns")
     press(admin, "read_only", why="the database moves")
     text = admin.get(PAGE).content.decode()
-    assert "North is frozen since" in text
+    assert "Scheduling on North paused since" in text
     assert "by root: the database moves" in text
     assert "was lost on North" in text
     assert text.count("<time ") >= 2
@@ -53,7 +53,7 @@ def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quo
     make_job(State.RUNNING, quota=quota)
     make_job(State.QUEUED, quota=quota)
     text = press(admin, "freeze", confirmed=False, cluster=quota.cluster_id, why="the switch burns")
-    assert "Nothing more starts on North" in text
+    assert "No new jobs start on North" in text
     assert "Running or starting: 1. Waiting: 1." in text
     assert not AdminAction.objects.exists()
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
@@ -92,10 +92,10 @@ def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, q
     values: dict[str, Any] = {"person": "alice", "why": "stolen laptop", "disable": "on"}
     asked = press(admin, "end_person", confirmed=False, **values)
     assert "Jobs stopped: 1" in asked
-    assert "Tokens of service accounts that they made, revoked: 0" in asked
+    assert "Service account tokens created by this user revoked: 0" in asked
     assert "Invitations withdrawn: 0" in asked
     assert "can&#x27;t sign in" in asked
-    assert "1 job among it" in press(admin, "end_person", **values)
+    assert "All activity of alice is being stopped, including 1 job." in press(admin, "end_person", **values)
     owner.refresh_from_db()
     assert not owner.is_active
     assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED).exists()
@@ -105,7 +105,7 @@ def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, q
 def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:
     node = Node.objects.create(cluster=quota.cluster, name="n1")
     text = press(admin, "tell_owners", confirmed=False, node=node.pk, why="it reboots")
-    assert "Nobody has a job on n1" in text
+    assert "No jobs on n1, so nobody will be notified." in text
     press(admin, "tell_owners", node=node.pk, why="it reboots")
     assert not Banner.objects.exists()
     assert AdminAction.objects.get().params["owners"] == 0

@@ -85,7 +85,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
     running(quota, 3)
     sent = fields(quota, default_gpus=2)
     text = text_of(admin.post(PAGE, sent))
-    assert "what runs goes on to its end" in text
+    assert "running jobs finish, and no new jobs start until usage drops" in text
     assert "Default: 3 GPUs in use, above the limit of 2 GPUs." in text
     assert "training-42" in text
     quota.refresh_from_db()
@@ -141,7 +141,7 @@ def test_all_problems_are_told_at_once_and_what_was_typed_is_kept(
     assert answer.status_code == 422
     text = text_of(answer)
     assert "greater than or equal to 0" in text
-    assert "Write types and numbers" in text
+    assert "Enter types and numbers" in text
     assert "Enter a whole number" in text
     assert 'value="many"' in text
 
@@ -162,14 +162,14 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(admin: Client, 
     token = shown(admin, sent)
     Quota.objects.update(gpus=7)
     answer = admin.post(PAGE, {**sent, "save": "yes", "shown": token})
-    assert "was changed meanwhile" in text_of(answer)
+    assert "was changed in the meantime. Review the current values." in text_of(answer)
     quota.refresh_from_db()
     assert quota.gpus == 7
 
 
 def test_a_cluster_without_quotas_says_what_to_do(admin: Client) -> None:
     make_cluster("empty")
-    assert "nobody can send jobs to it" in text_of(admin.get("/admin/tree/empty/"))
+    assert "so no one can submit jobs to it" in text_of(admin.get("/admin/tree/empty/"))
     assert admin.get("/admin/tree/nowhere/").status_code == 404
 
 

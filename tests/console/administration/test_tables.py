@@ -112,7 +112,7 @@ def test_only_what_was_shown_is_done(admin: Client) -> None:
     other = "workspace,user,role\nvision,alice,admin\n"
     refused = confirmed(admin, "membership", answer, text=other)
     assert refused.status_code == 409
-    assert "something has changed since it was shown" in refused.content.decode()
+    assert "Nothing was changed: the data has changed since the preview." in refused.content.decode()
     assert not Membership.objects.exists()
     assert confirmed(admin, "membership", refused).status_code == 302
     assert Membership.objects.get().role == "admin"
@@ -128,9 +128,7 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
     assert AuditEntry.objects.get(action="apply").actor_name == "root"
     assert downloaded(admin, "") == export()
     assert "No changes: everything matches the file." in shown(admin, "", export()).content.decode()
-    assert faults(shown(admin, "", "version: 1\nworkspace: {}\n")) == [
-        "2:1 /workspace: There is no such key here."
-    ]
+    assert faults(shown(admin, "", "version: 1\nworkspace: {}\n")) == ["2:1 /workspace: Unknown key."]
 
 
 @pytest.mark.parametrize(
@@ -139,67 +137,67 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
         (
             "quota",
             "workspace,cluster,slug,name,part_of,gpus\nvision,local,t,T,vision/all,9\n",
-            "2:3 /workspaces/vision/quotas/local/t: All holds 8, and the quotas in it would promise 9",
+            "2:3 /workspaces/vision/quotas/local/t: Limit of All exceeded: 8 available, but its child quotas",
         ),
         (
             "quota",
             "workspace,cluster,slug,name\nnowhere,local,t,T\n",
-            "2:1 /workspaces/nowhere: There is no workspace of this name.",
+            "2:1 /workspaces/nowhere: Workspace not found.",
         ),
         (
             "quota",
             "workspace,cluster,slug,name\nvision,nowhere,t,T\n",
-            "2:2 /workspaces/vision/quotas/nowhere: There is no cluster of this name.",
+            "2:2 /workspaces/vision/quotas/nowhere: Cluster not found.",
         ),
         (
             "quota",
             "workspace,cluster,slug,name,part_of\nvision,local,t,T,vision/none\n",
-            "2:5 /workspaces/vision/quotas/local/t/part_of: There is nothing called “vision/none”.",
+            "2:5 /workspaces/vision/quotas/local/t/part_of: “vision/none” not found.",
         ),
         (
             "quota",
             "workspace,cluster,slug,name,gpus\nvision,local,t,T,-1\n",
-            "2:5 /workspaces/vision/quotas/local/t/gpus: This is too small.",
+            "2:5 /workspaces/vision/quotas/local/t/gpus: Too small.",
         ),
         (
             "quota",
             "workspace,cluster,slug,person.gpus\nvision,local,t,many\n",
-            "2:4 /workspaces/vision/quotas/local/t/person/gpus: This is of the wrong kind",
+            "2:4 /workspaces/vision/quotas/local/t/person/gpus: Wrong type",
         ),
         (
             "membership",
             "workspace,user,role\nvision,nobody,admin\n",
-            "2:2 /workspaces/vision/members/nobody: There is nobody of this name.",
+            "2:2 /workspaces/vision/members/nobody: User not found.",
         ),
         (
             "membership",
             "role,workspace,user\nking,vision,alice\n",
-            "2:1 /workspaces/vision/members/alice: This must be one of",
+            "2:1 /workspaces/vision/members/alice: Must be one of",
         ),
         (
             "membership",
             "workspace,user,role\nvision,alice,admin\nvision,alice,viewer\n",
-            "3:1 /: This name is there twice.",
+            "3:1 /: Duplicate name.",
         ),
         (
             "node",
             "cluster,name,state\nlocal,n9,cordoned\n",
-            "2:2 /clusters/local/nodes/n9: The cluster has no node of this name.",
+            "2:2 /clusters/local/nodes/n9: Node not found in the cluster.",
         ),
-        ("user", "user,unix_name\nnobody,n\n", "2:1 /people/nobody: There is nobody of this name."),
+        ("user", "user,unix_name\nnobody,n\n", "2:1 /people/nobody: User not found."),
         (
             "spec",
             'name,cluster,workspace,cores,memory_gib,gpus\ns,,,1,1,"{""A"": 1, ""B"": 2}"\n',
             "2:6 /specs/0/gpus: ",
         ),
-        ("spec", "name,cluster,workspace,cores\ns,,,1\n", "2:1 /specs/0/memory_gib: This is missing."),
+        ("spec", "name,cluster,workspace,cores\ns,,,1\n", "2:1 /specs/0/memory_gib: Required."),
         (
             "spec",
             "name,cluster,workspace,cores,memory_gib\ns,,vision,1,1,A100\n",
-            "2:6 /: There is no such key here.",
+            "2:6 /: Unknown key.",
         ),
-        ("spec", "name,cluster,workspace,colour\n", "1:4 /colour: There is no such key here."),
-        ("spotprice", "cluster,gpu_type\n", "1:1 /from_hour: This is missing."),
+        ("spec", "name,cluster,workspace,colour\n", "1:4 /colour: Unknown key."),
+        ("spotprice", "cluster,gpu_type\n", "1:1 /from_hour: Required."),
         ("gputype", f"name,aliases\nA100,{'a' * 200_000}\n", "field larger than field limit"),
         ("gputype", f"name,aliases\nA100,{'a' * 2_000_000}\n", "1:1 /: "),
     ],
@@ -218,9 +216,9 @@ def test_all_problems_are_said_at_once(admin: Client) -> None:
     rows = ('vision,"no\nbody",admin,', "nowhere,alice,admin,", "", "vision,alice,king,red")
     text = "\n".join(("workspace,user,role,colour", *rows))
     first, second, third = faults(shown(admin, "membership", text))
-    assert first == "1:4 /colour: There is no such key here."
-    assert second == "4:1 /workspaces/nowhere: There is no workspace of this name."
-    assert third.startswith("6:3 /workspaces/vision/members/alice: This must be one of: 'viewer'")
+    assert first == "1:4 /colour: Unknown key."
+    assert second == "4:1 /workspaces/nowhere: Workspace not found."
+    assert third.startswith("6:3 /workspaces/vision/members/alice: Must be one of: 'viewer'")
     text = "workspace,user,role\nvision,bobby,admin\nvision,alice,admin\nvision,carol,viewer\n"
     assert [fault[:3] for fault in faults(shown(admin, "membership", text))] == ["2:2", "4:2"]
     assert not Membership.objects.exists()
@@ -233,13 +231,13 @@ def test_a_limit_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
     request = ledger.ask("h", quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
     ledger.reserve(request, [])
     answer = shown(admin, "quota", "workspace,cluster,slug,gpus\nvision,local,all,2\n")
-    assert "1 job holds 4 GPUs, above 2" in answer.content.decode()
+    assert "1 job uses 4 GPUs, above the limit of 2." in answer.content.decode()
     assert confirmed(admin, "quota", answer).status_code == 409
     assert Quota.objects.get().gpus == 8
     assert confirmed(admin, "quota", answer, drain="yes").status_code == 302
     assert Quota.objects.get().gpus == 2
     answer = shown(admin, "quota", "workspace,cluster,slug,jobs\nvision,local,all,0\n")
-    assert "1 job holds 1 jobs, above 0" in answer.content.decode()
+    assert "1 concurrent job, above the limit of 0." in answer.content.decode()
 
 
 def test_people_members_nodes_types_specs_and_prices_are_read_in(admin: Client) -> None:
@@ -396,10 +394,10 @@ def test_nobody_else_gets_there(quota: Quota, table: str, who: str) -> None:
 def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client) -> None:
     answer = shown(admin, "spec", "colour\nred\n")
     assert faults(answer) == [
-        "1:1 /colour: There is no such key here.",
-        "1:1 /name: This is missing.",
-        "1:1 /cluster: This is missing.",
-        "1:1 /workspace: This is missing.",
+        "1:1 /colour: Unknown key.",
+        "1:1 /name: Required.",
+        "1:1 /cluster: Required.",
+        "1:1 /workspace: Required.",
     ]
     assert "Traceback" not in answer.content.decode()
 
@@ -413,5 +411,5 @@ def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_audit_log(admin: C
 
 def test_a_kind_that_there_is_not_is_refused(admin: Client) -> None:
     answer = shown(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,quantum\n")
-    assert faults(answer)[0].startswith("2:5 /workspaces/vision/quotas/local/all/kind: This must be one of")
+    assert faults(answer)[0].startswith("2:5 /workspaces/vision/quotas/local/all/kind: Must be one of")
     assert Quota.objects.get(slug="all").kind == "general"

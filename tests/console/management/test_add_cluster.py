@@ -50,9 +50,9 @@ def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pyte
         (("local",), "slug: "),
         (("a b",), "slug: "),
         (("hpc", "--config", "{"), "config: "),
-        (("hpc", "--config", "[1]"), "config: Settings are a JSON object"),
-        (("hpc", "--config", '{"ways": 1}'), "config: ways: There is no such setting. Did you mean way"),
-        (("hpc", "--config", '{"python": "python"}'), "config: python: “python” is no absolute path"),
+        (("hpc", "--config", "[1]"), "config: Settings must be a JSON object"),
+        (("hpc", "--config", '{"ways": 1}'), "config: ways: Unknown setting. Did you mean way"),
+        (("hpc", "--config", '{"python": "python"}'), "config: python: Invalid path “python”"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_added(arguments: tuple[str, ...], told: str) -> None:

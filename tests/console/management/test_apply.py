@@ -119,14 +119,14 @@ def test_things_become_as_the_file_says(site: Any) -> None:
 def test_again_changes_nothing(site: Any) -> None:
     site(WHOLE)
     before = AuditEntry.objects.count()
-    assert site(WHOLE) == "Everything is as the file says.\n"
+    assert site(WHOLE) == "No changes: everything matches the file.\n"
     assert AuditEntry.objects.count() == before
 
 
 def test_what_is_exported_is_what_there_is(site: Any) -> None:
     site(WHOLE)
     text = export()
-    assert site(text, "--diff", "--prune") == "Everything is as the file says.\n"
+    assert site(text, "--diff", "--prune") == "No changes: everything matches the file.\n"
     assert "cores: 7.5" in text
 
 
@@ -157,7 +157,7 @@ def test_what_is_not_named_stays_unless_it_is_pruned(site: Any) -> None:
     shorter = shorter.replace(
         "  - {name: ecs.g1, cores: 8, memory_gib: 64, gpus: {A100: 1}, price: 3.5}\n", ""
     )
-    assert site(shorter) == "Everything is as the file says.\n"
+    assert site(shorter) == "No changes: everything matches the file.\n"
     told = site(shorter, "--prune")
     assert told.splitlines() == [
         "- /workspaces/vision/members/bob",
@@ -179,7 +179,7 @@ def test_what_was_used_is_not_removed(site: Any) -> None:
     quota = Quota.objects.get(slug="debug")
     member = Membership.objects.get(user__username="bob").user
     ledger.ask("h", quota=quota, owner=member, parts=[], priority=1, declared_s=None)
-    with pytest.raises(CommandError, match="let it take no jobs any more"):
+    with pytest.raises(CommandError, match="Set it to accept no jobs instead"):
         site("version: 1\nworkspaces:\n  vision:\n    quotas: {}\n", "--prune")
     assert Quota.objects.count() == 3
 
@@ -199,28 +199,32 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_place(site: Any) -> N
     )
     found = faults(site, text)
     assert found == [
-        "7:7 /clusters/local/nodes/n9: The cluster has no node of this name.",
-        "19:7 /workspaces/vision/members/bobby: There is nobody of this name.",
+        "7:7 /clusters/local/nodes/n9: Node not found in the cluster.",
+        "19:7 /workspaces/vision/members/bobby: User not found.",
         *(line for line in found if "/quotas/local/" in line),
     ]
-    assert any("holds 7" in line for line in found)
+    assert any("exceeded: 7 available" in line for line in found)
     assert not Workspace.objects.filter(slug="vision").exists()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("gpus: 8", "gpu: 8", "23:11 /workspaces/vision/quotas/local/all/gpu: There is no such key here."),
+        ("gpus: 8", "gpu: 8", "23:11 /workspaces/vision/quotas/local/all/gpu: Unknown key."),
         (
             "gpus: 8",
             "gpus: many",
-            "23:17 /workspaces/vision/quotas/local/all/gpus: This is of the wrong kind",
+            "23:17 /workspaces/vision/quotas/local/all/gpus: Wrong type",
         ),
-        ("gpus: 8", "gpus: -8", "23:17 /workspaces/vision/quotas/local/all/gpus: This is too small."),
-        ("alice: admin", "alice: king", "18:14 /workspaces/vision/members/alice: This must be one of"),
-        ("version: 1", "versions: 1", "/version: This is missing."),
+        ("gpus: 8", "gpus: -8", "23:17 /workspaces/vision/quotas/local/all/gpus: Too small."),
+        ("alice: admin", "alice: king", "18:14 /workspaces/vision/members/alice: Must be one of"),
+        ("version: 1", "versions: 1", "/version: Required."),
         ("version: 1", "version: [1", "2:1"),
-        ("  vision:\n    name", "  vi/sion:\n    name", "A short name has letters"),
+        (
+            "  vision:\n    name",
+            "  vi/sion:\n    name",
+            "Letters, digits, - and _ only, up to 63 characters.",
+        ),
     ],
 )
 def test_what_has_not_the_shape_is_said_with_its_place(site: Any, old: str, new: str, told: str) -> None:
@@ -236,7 +240,8 @@ def test_what_follows_for_what_runs_is_said(site: Any) -> None:
     ledger.reserve(request, [("n1", each)])
     told = site(WHOLE.replace("gpus: 6", "gpus: 4"))
     assert (
-        "! /workspaces/vision/quotas/local/all/quotas/train: 1 job holds 5 GPUs, above 4. It goes on"
+        "! /workspaces/vision/quotas/local/all/quotas/train: "
+        "1 job uses 5 GPUs, above the limit of 4. Running jobs finish"
     ) in told
 
 
@@ -249,7 +254,7 @@ def test_what_would_start_is_said(site: Any) -> None:
     ledger.ask("h", quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
     relaxed = WHOLE.replace("person: {gpus: 4}", "person: {gpus: 6}")
     told = site(relaxed.replace("state: draining, why: new disks", "state: schedulable"))
-    assert "! local: of what waits, 1 would start now instead of 0" in told
+    assert "! local: of the waiting jobs, 1 would start now instead of 0" in told
 
 
 def test_the_audit_log_names_the_file_and_its_revision(site: Any) -> None:
@@ -266,7 +271,7 @@ def test_a_quota_below_another_workspaces_stays_there(site: Any) -> None:
     guests = make_workspace("guests")
     guest = make_quota(guests, top.cluster, "guest", parent=top)
     text = export()
-    assert site(text, "--diff", "--prune") == "Everything is as the file says.\n"
+    assert site(text, "--diff", "--prune") == "No changes: everything matches the file.\n"
     guest.refresh_from_db()
     assert guest.parent == top
 
@@ -311,11 +316,11 @@ def test_settings_of_a_cluster_are_checked_by_its_backend(site: Any) -> None:
     Cluster.objects.filter(slug="local").update(config={"prepare_s": 60})
     with pytest.raises(CommandError) as refused:
         site(f"version: 1\nclusters:\n  local: {{settings: {json.dumps(config)}}}\n")
-    assert "/clusters/local/settings/token: There is no such setting." in str(refused.value)
+    assert "/clusters/local/settings/token: Unknown setting." in str(refused.value)
     text = "version: 1\nclusters:\n  local: {settings: {code_from: ['https://*']}}\n"
     assert "~ /clusters/local/settings" in site(text)
     assert Cluster.objects.get(slug="local").config == {"code_from": ["https://*"]}
-    assert site(text) == "Everything is as the file says.\n"
+    assert site(text) == "No changes: everything matches the file.\n"
     assert "code_from" not in export()
 
 
@@ -324,7 +329,7 @@ def test_a_quotas_kind_is_its_own_and_not_that_of_what_is_above(site: Any) -> No
     site(text)
     assert dict(Quota.objects.values_list("slug", "kind"))["all"] == Kind.LINGJUN
     assert dict(Quota.objects.values_list("slug", "kind"))["train"] == Kind.GENERAL
-    assert site(export()) == "Everything is as the file says.\n"
+    assert site(export()) == "No changes: everything matches the file.\n"
 
 
 def test_unix_names_are_applied_and_exported(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_provider_that_is_away_ends_nothing(provider: Provider, settings: Lazy
     ask_again()
     assert is_in(client)
     assert Client().get("/sign-in/with/corp").status_code == 401
-    assert "did not work" in seen(Client().get("/sign-in/with/corp"))
+    assert "Sign-in failed" in seen(Client().get("/sign-in/with/corp"))
 
 
 def test_refresh_tokens_lie_encrypted(provider: Provider) -> None:

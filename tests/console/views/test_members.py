@@ -73,7 +73,7 @@ def test_the_last_admin_leaves_only_when_they_mean_it(people: People) -> None:
     client = browser(people.manager)
     response = client.post(f"{HERE}/members/{mine.pk}")
     assert response.status_code == 409
-    assert "Nobody would be left" in seen(response)
+    assert "This would leave nobody to manage the workspace." in seen(response)
     assert client.post(f"{HERE}/members/{mine.pk}", {"sure": mine.pk})["Location"] == "/"
     assert role_in(people.manager, people.quota.workspace_id) is None
 

@@ -43,5 +43,5 @@ def test_everybody_has_their_own(people: People) -> None:
 def test_a_job_that_names_a_missing_one_is_told_where_and_what_to_do(people: People) -> None:
     text = HELLO.replace('"jobEnvs": {', '"jobEnvs": {"HF_TOKEN": "$SECRET:HF_TOKEN"')
     [problem] = browser(people.owner).post("/jobs/check", {"text": text}).json()["problems"]
-    assert problem["message"].startswith("There is no value for $SECRET:HF_TOKEN: save a secret HF_TOKEN")
+    assert problem["message"].startswith("$SECRET:HF_TOKEN has no value. Save a secret named HF_TOKEN")
     assert text.split("\n")[problem["line"] - 1].count("$SECRET:HF_TOKEN") == 1

@@ -52,13 +52,13 @@ def test_a_type_is_shared_like_everything_else(parent: Quota) -> None:
 def test_a_parent_can_not_go_below_what_its_children_were_promised(parent: Quota) -> None:
     child(parent, "first", gpus=6).save()
     parent.gpus = 5
-    assert "6 together" in told(parent)["gpus"][0]
+    assert "Child quotas have 6 in total" in told(parent)["gpus"][0]
 
 
 def test_a_quota_without_a_limit_promises_what_those_below_it_do(parent: Quota) -> None:
     middle = child(parent, "middle")
     middle.save()
-    assert "promise 9" in told(child(middle, "leaf", gpus=9))["gpus"][0]
+    assert "its child quotas would have 9 in total" in told(child(middle, "leaf", gpus=9))["gpus"][0]
 
 
 def test_a_tree_has_no_circles_and_no_second_cluster(parent: Quota) -> None:
@@ -100,7 +100,7 @@ def test_lowering_below_what_is_in_use_says_what_follows_and_asks(parent: Quota)
     admin.force_login(make_user(admin=True))
     address = f"/admin/quotas/quota/{parent.pk}/change/"
     response = admin.post(address, form_of(parent, gpus=2))
-    assert "nothing is stopped: what runs goes on" in response.content.decode()
+    assert "stops nothing: running jobs finish" in response.content.decode()
     parent.refresh_from_db()
     assert parent.gpus == 8
     assert admin.post(address, form_of(parent, gpus=2, drain="on")).status_code == 302

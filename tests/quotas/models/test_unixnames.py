@@ -100,9 +100,9 @@ def test_nobody_enters_their_own() -> None:
 @pytest.mark.parametrize(
     ("backend", "config", "told"),
     [
-        ("slurm", {}, "own UNIX user, "),
-        ("slurm", {"identity": "single"}, "own UNIX user, "),
-        ("slurm", {"identity": "sudo"}, "its owner"),
+        ("slurm", {}, "console&#x27;s UNIX user, "),
+        ("slurm", {"identity": "single"}, "console&#x27;s UNIX user, "),
+        ("slurm", {"identity": "sudo"}, "its owner&#x27;s UNIX user"),
         ("local", {}, "–"),
     ],
 )
@@ -112,7 +112,7 @@ def test_the_admin_pages_say_as_whom_jobs_run(
     cluster = make_cluster(backend=backend, config=config)
     page = admin.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
     assert told in page
-    assert ("Everything runs as" in page) == (told == "own UNIX user, ")
+    assert ("All jobs run as" in page) == (told == "console&#x27;s UNIX user, ")
 
 
 def held(cluster: Cluster, holder: str) -> None:
@@ -136,11 +136,11 @@ def test_as_whom_jobs_run_is_not_changed_under_them(admin: Client) -> None:
     held(make_cluster("other"), "elsewhere")
     held(cluster, "a")
     held(cluster, "b")
-    assert "while 2 jobs of this console are there" in changed({})
+    assert "while 2 jobs of this console are on the cluster" in changed({})
     assert cluster.config == {"identity": "sudo"}
     assert changed({"identity": "sudo", "partition": "gpu"}) == ""
     ledger.close("a")
-    assert "while 1 job of this console is there" in changed({"identity": "single"})
+    assert "while 1 job of this console is on the cluster" in changed({"identity": "single"})
     ledger.close("b")
     assert changed({}) == ""
     assert cluster.config == {}
