@@ -37,6 +37,7 @@ WORDS: Final = (
     gettext_noop("Record picture"),
     gettext_noop("Reset filters"),
     gettext_noop("Return to site"),
+    gettext_noop("Run"),
     gettext_noop("Search apps and models..."),
     gettext_noop("Select action to run"),
     gettext_noop("Select action"),

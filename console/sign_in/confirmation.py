@@ -49,11 +49,8 @@ def request_confirmation(request: HttpRequest) -> HttpResponseBase | None:
         return None
     minutes = app_settings.REAUTHENTICATION_TIMEOUT // 60
     text = ngettext(
-        ("This action requires a sign-in within the last minute. Sign out and sign in again first."),
-        (
-            "This action requires a sign-in within the last %(count)d minutes. Sign out and sign "
-            "in again first."
-        ),
+        "This action requires a sign-in within the last minute. Sign out and sign in again first.",
+        "This action requires a sign-in within the last %(count)d minutes. Sign out and sign in again first.",
         minutes,
     )
     notes.error(request, text % {"count": minutes})

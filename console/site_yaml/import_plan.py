@@ -521,22 +521,27 @@ def _effects_of_lower_limits(quota: Quota, pointer: str) -> list[str]:
         (_("GPUs"), held.gpu_count, quota.gpus),
         (_("cores"), number(held.cpu_milli, 1000), number(quota.cpu_milli, 1000)),
         (_("GiB"), number(held.memory_mib, 1024), number(quota.memory_mib, 1024)),
-        (_("jobs"), jobs, quota.most_jobs),
         *((kind, held.gpus.get(kind, 0), limit) for kind, limit in quota.gpus_by_type.items()),
     ]
     text = ngettext(
-        (
-            "%(where)s: %(jobs)s job uses %(used)s %(what)s, above the limit of %(limit)s. Running "
-            "jobs finish; no new jobs start until usage drops."
-        ),
-        (
-            "%(where)s: %(jobs)s jobs use %(used)s %(what)s, above the limit of %(limit)s. Running "
-            "jobs finish; no new jobs start until usage drops."
-        ),
+        "%(where)s: %(jobs)s job uses %(used)s %(what)s, above the limit of %(limit)s. Running "
+        "jobs finish; no new jobs start until usage drops.",
+        "%(where)s: %(jobs)s jobs use %(used)s %(what)s, above the limit of %(limit)s. Running "
+        "jobs finish; no new jobs start until usage drops.",
         jobs,
     )
-    return [
+    effects = [
         text % {"where": pointer, "jobs": jobs, "used": used, "what": what, "limit": limit}
         for what, used, limit in pairs
         if limit is not None and used is not None and used > limit
     ]
+    if quota.most_jobs is not None and jobs > quota.most_jobs:
+        text = ngettext(
+            "%(where)s: %(jobs)s concurrent job, above the limit of %(limit)s. Running jobs finish; no "
+            "new jobs start until usage drops.",
+            "%(where)s: %(jobs)s concurrent jobs, above the limit of %(limit)s. Running jobs finish; no "
+            "new jobs start until usage drops.",
+            jobs,
+        )
+        effects.append(text % {"where": pointer, "jobs": jobs, "limit": quota.most_jobs})
+    return effects

@@ -199,15 +199,10 @@ class ClusterForm(forms.ModelForm[Cluster]):
         count = Reservation.objects.filter(cluster=self.instance.pk, active=True).count()
         if count:
             text = ngettext(
-                (
-                    "Can't change the user that jobs run as while %(count)s job of this console is on the "
-                    "cluster. Stop accepting jobs on the cluster, then wait for the job to end or stop it."
-                ),
-                (
-                    "Can't change the user that jobs run as while %(count)s jobs of this console are on "
-                    "the cluster. Stop accepting jobs on the cluster, then wait for the jobs to end or "
-                    "stop them."
-                ),
+                "Can't change the user that jobs run as while %(count)s job of this console is on the "
+                "cluster. Stop accepting jobs on the cluster, then wait for the job to end or stop it.",
+                "Can't change the user that jobs run as while %(count)s jobs of this console are on the "
+                "cluster. Stop accepting jobs on the cluster, then wait for the jobs to end or stop them.",
                 count,
             )
             self.add_error(at, ValidationError(text, params={"count": count}))
