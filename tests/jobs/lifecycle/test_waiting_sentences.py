@@ -68,7 +68,7 @@ def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: P
         from_at=now + timedelta(hours=1), until_at=now + timedelta(hours=2), keeps_free=True, lead_hours=24
     )
     never, later = sent(place, 4), sent(place, 1)
-    assert snapshot.kept_by(Maintenance.objects.get()) == 2
+    assert snapshot.count_blocked_requests(Maintenance.objects.get()) == 2
     assert "allows at most 3 GPUs per user" in sentence(never)
     assert "is under maintenance from" in sentence(later)
 

@@ -152,7 +152,7 @@ def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, jo
 
 
 def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
-    endpoint = make_endpoint(task_of(job), ready=False)
+    endpoint = make_endpoint(replica_of(job), ready=False)
     assert "No process is listening yet." in seen(browser(people.owner).get(url(job)))
     endpoint.ready = True
     endpoint.save()
