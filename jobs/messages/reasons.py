@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.messages import amounts
-from jobs.messages.backend_texts import texts_for
+from jobs.messages import amounts, backend_texts
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal
@@ -351,12 +350,11 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
         return str(code)
     if known is ReasonCode.REFUSED:
         return refusal(params)
-    if engine := texts_for(params):
-        texts, word = engine
+    if backend := backend_texts.backend_of(params):
         if known is ReasonCode.ENGINE_QUEUE:
-            return str(texts.pending_message(params))
-        if sentence := texts.state_message(word, params):
-            return str(sentence)
+            return backend_texts.pending_message(backend, params)
+        if sentence := backend_texts.state_message(backend, params):
+            return sentence
     why = say(_SENTENCES[known], {**params, **_in_words(known, params)})
     return _with_position(why, params)
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from jobs.logs import external_logs, tail
-from jobs.messages.backend_texts import texts_of
+from jobs.messages.backend_texts import pending_message
 from jobs.models import ExternalJob
 from jobs.web.http import SignedIn, number, page, signed_in, slice_before
 
@@ -41,8 +41,8 @@ def external_jobs(request: SignedIn) -> HttpResponseBase:
 
 def _job_row(row: ExternalJob) -> tuple[ExternalJob, str, bool]:
     """Return a job, the reason why it waits, and whether it may have a log."""
-    texts = None if row.running else texts_of(row.cluster.backend)
-    why = texts.pending_message({row.cluster.backend: row.reason}) if texts else ""
+    backend = row.cluster.backend
+    why = "" if row.running else pending_message(backend, {backend: row.reason})
     return row, why, external_logs.has_log(row)
 
 

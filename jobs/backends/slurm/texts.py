@@ -1,17 +1,14 @@
 """Sentences for Slurm's reasons and states of jobs (squeue(1), "JOB REASON CODES").
 
-Loaded by `jobs.messages.backend_texts` alone: no other module of this backend needs the reader's language.
+Data alone, loaded and rendered by `jobs.messages.backend_texts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Final
 
-from jobs.messages import amounts
-from jobs.messages.sentences import mark as _
-from jobs.messages.sentences import say
+from jobs.backends.settings import mark as _
 
 _CLUSTER_FULL: Final = _("Waiting for free resources on the cluster.")
 _LESS_AT_ONCE: Final = _(
@@ -147,24 +144,11 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """The sentences of each state, or failed start; the console's own words among them (`states`)."""
 
 
-def state_message(word: str, params: Mapping[str, object]) -> str | None:
-    """Return the sentence for Slurm's word about a job that does not wait; None for an unknown word."""
-    sentences = STATES.get(word)
-    return say(sentences, params) if sentences else None
+EXPECTED_START: Final = _("%(why)s Slurm's estimated start: %(moment)s.")
 
 
-def pending_message(params: Mapping[str, object]) -> str:
-    """Return the sentence for a reason: `slurm` is Slurm's word, `start` the expected start."""
-    word = str(params.get("slurm") or "None").split(",")[0].strip("() ")
-    why = say((_reason(word),), {"slurm": word})
-    start = params.get("start")
-    if not isinstance(start, int):
-        return why
-    moment = amounts.moment(datetime.fromtimestamp(start, UTC).isoformat())
-    return say((_("%(why)s Slurm's estimated start: %(moment)s."),), {"why": why, "moment": moment})
-
-
-def _reason(word: str) -> str:
+def pending_sentence(word: str) -> str:
+    """Return the sentence for Slurm's reason why a job waits."""
     if word in SENTENCES:
         return SENTENCES[word]
     if word.startswith(LIMITS):
