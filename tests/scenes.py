@@ -34,11 +34,10 @@ _TRAINING: Final = (
 )
 
 _WRITING: Final = (
-    "mkdir -p results checkpoints/epoch-3 .cache; "
-    "(echo epoch,loss,accuracy; for e in $(seq 1 40); do echo $e,$((240 / e)),0.$((50 + e)); done) "
-    "> results/metrics.csv; "
-    "head -c 3000000 /dev/zero > checkpoints/epoch-3/model.pt; echo 中文 > '训练 笔记.txt'; "
-    "ln -s results/metrics.csv latest.csv; mkfifo control; while true; do date; sleep 1; done"
+    "mkdir -p results checkpoints/epoch-3 .cache; (echo epoch,loss,accuracy; for e in $(seq 1 40); do echo "
+    "$e,$((240 / e)),0.$((50 + e)); done) > results/metrics.csv; head -c 3000000 /dev/zero > "
+    "checkpoints/epoch-3/model.pt; echo 中文 > '训练 笔记.txt'; ln -s results/metrics.csv latest.csv; mkfifo "
+    "control; while true; do date; sleep 1; done"
 )
 
 SCENES: Final[dict[str, dict[str, Any]]] = {

@@ -49,9 +49,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "invisible_character": (_("The command contains the invisible character %(character)s."),),
     "password_in_command": (
         _(
-            "The command contains a password in a URL, visible to everyone who can read the file. "
-            "To keep it secret, use a variable in jobEnvs with a name ending in _PASSWORD or "
-            "_TOKEN."
+            "The command contains a password in a URL, visible to everyone who can read the file. To keep "
+            "it secret, use a variable in jobEnvs with a name ending in _PASSWORD or _TOKEN."
         ),
     ),
     "secret_taken": (_("The value of %(key)s is saved as a secret; the file contains a placeholder."),),
@@ -66,9 +65,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "ports_moved": (
         _(
-            "All replicas share one machine on %(cluster)s and can't use the same port. Some "
-            "replicas get other ports for %(label)s, listed in the PAI_PORT_LIST variables of all "
-            "replicas."
+            "All replicas share one machine on %(cluster)s and can't use the same port. Some replicas get "
+            "other ports for %(label)s, listed in the PAI_PORT_LIST variables of all replicas."
         ),
     ),
     "asset_unknown": (_("%(id)s is not registered in this console; the target cluster must know it."),),

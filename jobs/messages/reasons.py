@@ -34,9 +34,8 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ),
     ReasonCode.WAITING_QUOTA_TURN: (
         _(
-            "Waiting for its turn in quota %(person_quota)s: the owner's remaining share is "
-            "reserved for an earlier job. To start now, set a time limit short enough to finish "
-            "before that job can start."
+            "Waiting for its turn in quota %(person_quota)s: the owner's remaining share is reserved for an "
+            "earlier job. To start now, set a time limit short enough to finish before that job can start."
         ),
         _(
             "Waiting for its turn in quota %(quota)s: the remaining quota is reserved for earlier "

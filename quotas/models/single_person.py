@@ -93,12 +93,10 @@ def sentence() -> str:
         )
     if Exposure.GROUPS in read_note(settings.CONSOLE_HOME):
         return _(
-            "Only one user can be active: jobs keep the rights of the groups of the console's "
-            "user. Start the console as a user in no other groups, or as root, or set "
-            "CONSOLE_TRUST_EVERYBODY=1."
+            "Only one user can be active: jobs keep the rights of the groups of the console's user. Start "
+            "the console as a user in no other groups, or as root, or set CONSOLE_TRUST_EVERYBODY=1."
         )
     return _(
-        "Only one user can be active without TLS: a job on this machine could take over other "
-        "people's sign-ins. Set CONSOLE_TLS=auto, or a certificate, or "
-        "CONSOLE_TRUST_EVERYBODY=1."
+        "Only one user can be active without TLS: a job on this machine could take over other people's "
+        "sign-ins. Set CONSOLE_TLS=auto, or a certificate, or CONSOLE_TRUST_EVERYBODY=1."
     )

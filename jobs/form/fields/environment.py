@@ -18,9 +18,8 @@ ENVIRONMENT: Final = (
         _("Node image"),
         PlainText(fits=r"\S*", wrong="no_image_name"),
         help=_(
-            "An official or custom image, an image address in a registry that the nodes can reach, "
-            "or a .sqsh file if the cluster supports it. Private registries need a user name and "
-            "password."
+            "An official or custom image, an image address in a registry that the nodes can reach, or a "
+            ".sqsh file if the cluster supports it. Private registries need a user name and password."
         ),
         source=f"{BOTH}: node image",
         placeholder="registry.example.com/team/image:tag",
@@ -219,10 +218,9 @@ MOUNTS: Final = Rows(
         cell("options", FieldKind.TEXT, _("Advanced settings"), Pairs(), placeholder='{"mountType":"ossfs"}'),
     ),
     help=_(
-        "OSS: oss://bucket.endpoint/folder/. General NAS: nas://id.region/folder/. Extreme "
-        "NAS: nas://extreme-id.region/folder/. CPFS: cpfs://id.region/folder/. BMCPFS: "
-        "bmcpfs://id/folder/. PFS: pfs://id/folder/. Host folder, if the cluster allows it: "
-        "/data/set."
+        "OSS: oss://bucket.endpoint/folder/. General NAS: nas://id.region/folder/. Extreme NAS: "
+        "nas://extreme-id.region/folder/. CPFS: cpfs://id.region/folder/. BMCPFS: bmcpfs://id/folder/. PFS: "
+        "pfs://id/folder/. Host folder, if the cluster allows it: /data/set."
     ),
     source=f"{BOTH}: direct mounts",
 )

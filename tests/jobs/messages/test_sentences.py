@@ -121,7 +121,6 @@ def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
 def test_a_fixed_command_says_what_was_wrong_with_it() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
-        "Jupyter would have been accessible to others (no token, requests from any website "
-        "allowed). The fixed command listens on the loopback address and requires a token, which is "
-        "part of the link."
+        "Jupyter would have been accessible to others (no token, requests from any website allowed). The "
+        "fixed command listens on the loopback address and requires a token, which is part of the link."
     )

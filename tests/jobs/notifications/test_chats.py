@@ -28,10 +28,7 @@ LINE = MessageLine(
     7, "job.failed", "bad", AT, "bert failed.", "Failed. Exit code 1.", "alice · Vision", URL, ("OOM",)
 )
 DISCORD = "https://discord.com/api/webhooks/123456789012345678/token-token"
-TEAMS = (
-    "https://prod-1.westeurope.logic.azure.com:443/workflows/643e69f83c8944/triggers/manual/paths/invoke"
-    "?api-version=2022-03-01-preview&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=KODuebWbDGYFr0z0eu-6Rj8aUKz7108W3wrNJZxFE5A"
-)
+TEAMS = "https://prod-1.westeurope.logic.azure.com:443/workflows/643e69f83c8944/triggers/manual/paths/invoke?api-version=2022-03-01-preview&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=KODuebWbDGYFr0z0eu-6Rj8aUKz7108W3wrNJZxFE5A"
 TELEGRAM = {"token": "123456789:" + "A" * 35, "chat": "-100123"}
 
 

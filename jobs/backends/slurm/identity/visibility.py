@@ -11,9 +11,8 @@ from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
 
 HIDDEN: Final = (
-    "Slurm does not show {user} other people's jobs (PrivateData=jobs): make it an operator, "
-    "sacctmgr modify user {user} set AdminLevel=Operator, or take jobs out of PrivateData where there is no "
-    "slurmdbd."
+    "Slurm does not show {user} other people's jobs (PrivateData=jobs): make it an operator, sacctmgr "
+    "modify user {user} set AdminLevel=Operator, or take jobs out of PrivateData where there is no slurmdbd."
 )
 
 _ABOVE_OTHERS: Final = frozenset({"Operator", "Administrator"})
