@@ -69,6 +69,10 @@ def render(page: str) -> Page:
                 text = "".join(part.content for part in inline.children or ())
                 headings.append(Heading(page, anchor if headings else "", text))
     for token in tokens:
+        if token.type == "fence":
+            token.type = "code_block"  # whose attributes are those of the element that scrolls
+        if token.type in {"code_block", "table_open"}:
+            token.attrSet("tabindex", "0")  # what is wider than the page is reached by keys too
         for part in token.children or ():
             _redirect(part, Path(page).parent)
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})

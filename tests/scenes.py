@@ -140,7 +140,7 @@ def fill_slurm(stack: Stack, slurm: Slurm) -> dict[str, str]:
     slurm.call("scontrol", "update", "NodeName=cpu2", "State=DRAIN", "Reason=a fan is broken")
     config = {"configuration": str(slurm.configuration), "allow_plain": True}
     stack.manage("add_cluster", "hpc", "--title", "HPC", "--config", json.dumps(config))
-    quota = {"hpc": {"all": {"name": "View history"}}}
+    quota = {"hpc": {"all": {"name": "All of it"}}}
     told = {"version": 1, "workspaces": {"default": {"name": "Default", "quotas": quota}}}
     stack.manage("apply", "-", stdin=json.dumps(told))
     with closing(stack.client()) as client:

@@ -50,10 +50,10 @@ def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]
 
 def test_a_limit_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/tree/local/")
-    jobs = page.get_by_label("Default: Jobs at a time")
+    jobs = page.get_by_label("Default: Concurrent jobs")
     jobs.fill("1")
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_text("what runs goes on to its end")).to_be_visible()
+    expect(page.get_by_text("running jobs finish, and no new jobs start until usage drops")).to_be_visible()
     expect(page.get_by_role("link", name="running-job")).to_be_visible()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_label("Allow limits below current usage")).to_be_visible()  # it asks again
@@ -75,7 +75,7 @@ def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str
     page.locator("#freeze").get_by_role("button", name="Preview").click()
     expect(page.get_by_text("No new jobs start on This machine until scheduling is resumed.")).to_be_visible()
     page.get_by_role("button", name="Pause scheduling").click()
-    expect(page.get_by_text("is frozen since")).to_be_visible()
+    expect(page.get_by_text("Scheduling on This machine paused since")).to_be_visible()
     page.goto(f"/jobs/{scenes['waiting']}/")
     expect(page.get_by_text("The switch is being replaced.").first).to_be_visible()
     page.goto("/admin/incidents/?open=unfreeze")
@@ -91,8 +91,8 @@ def test_jobs_are_held_from_the_list_and_released(page: Page, scenes: dict[str, 
     for action, button in (("Hold", "Hold jobs"), ("Release", "Release jobs")):
         page.locator("input.action-select").first.check()
         page.locator("select[name=action]").select_option(label=action)
-        page.get_by_role("button", name="Running").click()
-        expect(page.get_by_text("it concerns no others")).to_be_visible()
+        page.get_by_role("button", name="Run").click()
+        expect(page.get_by_text("other jobs are not affected")).to_be_visible()
         if action == "Hold":
             page.get_by_label("Reason").fill("the disk is being moved")
         page.get_by_role("button", name=button).click()

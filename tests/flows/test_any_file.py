@@ -140,13 +140,13 @@ def test_a_key_is_explained_under_the_pointer_and_by_a_key(page: Page) -> None:
         return help_.count()
 
     wait_for(is_explained)
-    expect(help_).to_contain_text("taskNumber whole number")
+    expect(help_).to_contain_text("taskNumber integer")
     page.mouse.move(5, 5)
     expect(help_).to_have_count(0)
     page.locator(".new-editor .cm-line", has_text='"gpuNumber"').locator("span", has_text="gpuNumber").click()
     page.mouse.move(5, 5)
     page.keyboard.press("F1")
-    expect(help_).to_contain_text("gpuNumber whole number")
+    expect(help_).to_contain_text("gpuNumber integer")
     expect(page.locator("#announcer")).to_contain_text("gpuNumber")
     page.keyboard.press("ArrowDown")
     expect(help_).to_have_count(0)
@@ -162,7 +162,7 @@ def test_a_click_mends_one_thing_or_all_of_them(page: Page) -> None:
     name.get_by_role("button", name="Fix").click()
     expect(name).to_have_count(0)
     expect(page.locator("#text")).to_have_js_property("value", text.replace("a b", "a_b"))
-    page.get_by_role("button", name=re.compile("Mend all")).click()
+    page.get_by_role("button", name=re.compile("Fix all")).click()
     expect(page.locator("[data-problem-count]")).to_be_hidden()
     assert json.loads(value(page))["taskRoles"][0]["shmMB"] == 256
     page.get_by_role("textbox", name="Job file").focus()
@@ -250,7 +250,7 @@ def test_another_dialect_stands_beside_it_with_every_loss_marked(page: Page) -> 
     losses = dialects.convert(Document(DLC), "aihc").losses
     expect(dialog.locator(".problem")).to_have_count(len(losses))
     limit = dialog.locator(".problem", has_text="/time_limit_s")
-    expect(limit).to_contain_text("Not supported: a time limit.")
+    expect(limit).to_contain_text("Not supported: time limits.")
     expect(dialog.locator(".cm-merge-b .cm-content")).to_contain_text('"jobSpec"')
     limit.get_by_role("button").click()
     marked = dialog.locator(".cm-merge-a .cm-lintRange-warning", has_text="1024")
@@ -291,7 +291,7 @@ def test_a_file_that_is_not_right_says_so_instead(page: Page) -> None:
     written(page, '{"jobName": "a", "taskRoles": []}')
     show_as(page, "to:dlc")
     dialog = page.locator("dialog.compare")
-    expect(dialog.locator("[data-compare-state]")).to_contain_text("must be right")
+    expect(dialog.locator("[data-compare-state]")).to_contain_text("Fix these problems before converting")
     expect(dialog.locator(".problem").first).to_be_visible()
     expect(dialog.get_by_role("button", name="Replace with this")).to_be_disabled()
 
@@ -341,7 +341,7 @@ def test_all_of_it_works_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Enter")
     what = page.locator("[data-compare-what]")
     expect(what).to_be_focused()
-    page.keyboard.type("With every")
+    page.keyboard.type("With all")
     expect(what).to_have_value("fixed")
     use = page.get_by_role("button", name="Replace with this")
     expect(use).to_be_enabled()
@@ -381,7 +381,15 @@ def test_the_dialog_is_accessible_and_fits(browser: Browser, stack: Stack, look:
 def test_pages_without_an_editor_load_none_of_it(page: Page) -> None:
     loaded: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
-    for address in ("/", "/jobs/", "/nodes/", "/settings"):
+    for address in (
+        "/",
+        "/jobs/",
+        "/nodes/",
+        "/settings",
+        "/settings/keys",
+        "/settings/tokens",
+        "/settings/secrets",
+    ):
         page.goto(address)
         page.wait_for_load_state("load")
     assert [url for url in loaded if "codemirror" in url or "editor" in url] == []

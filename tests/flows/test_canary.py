@@ -252,7 +252,17 @@ def test_no_export(scene: Scene) -> None:
 def test_no_page_and_no_answer(scene: Scene) -> None:
     """From the first page wherever links lead, those of the API and of what is beside the job pages too."""
     v1 = "/api/console/v1"
-    waiting = ["/", "/jobs/", "/drafts/", "/templates/", "/settings", "/admin/", "/audit", "/reports"]
+    waiting = [
+        "/",
+        "/jobs/",
+        "/drafts/",
+        "/templates/",
+        "/settings",
+        "/settings/secrets",
+        "/admin/",
+        "/audit",
+        "/reports",
+    ]
     waiting += [f"{v1}/jobs", f"{v1}/usage", f"{v1}/schema", "/notices/"]
     for job in scene.jobs.values():
         here, role = f"{v1}/jobs/{job}", _role(scene.client, job)

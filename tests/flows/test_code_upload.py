@@ -95,4 +95,4 @@ def test_by_keyboard_alone(page: Page, folder: Path) -> None:
     with page.expect_file_chooser() as chosen:
         page.keyboard.press("Enter")
     chosen.value.set_files(folder / "run.sh")
-    expect(page.locator(".code-upload-status")).to_contain_text("1 file is uploaded")
+    expect(page.locator(".code-upload-status")).to_contain_text("1 file uploaded")

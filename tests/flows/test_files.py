@@ -37,7 +37,7 @@ def test_hidden_files_are_shown_by_a_switch_that_is_remembered(page: Page, job: 
     expect(page.get_by_role("link", name="results (folder)")).to_be_visible()
     expect(hidden).to_be_hidden()
     page.locator(".files-all").check()
-    expect(page.locator('input[name="chosen"][aria-label="Choose .hidden"]')).not_to_be_checked()
+    expect(page.locator('input[name="chosen"][aria-label="Select .hidden"]')).not_to_be_checked()
     page.get_by_role("switch", name="Show hidden files").check()
     expect(hidden).to_be_visible()
     page.reload()
@@ -68,8 +68,8 @@ def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str
     assert download.value.suggested_filename == "b.txt"
     assert Path(download.value.path()).read_text() == "second"
 
-    page.get_by_role("checkbox", name="Choose 模型 1.bin").check()
-    page.get_by_role("checkbox", name="Choose results").check()
+    page.get_by_role("checkbox", name="Select 模型 1.bin").check()
+    page.get_by_role("checkbox", name="Select results").check()
     with page.expect_download() as download:
         page.get_by_role("button", name="Download selected as zip").click()
     with zipfile.ZipFile(download.value.path()) as packed:
@@ -83,7 +83,7 @@ def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str
     page.get_by_label("New name").fill("c.txt")
     page.get_by_role("dialog").get_by_role("button", name="Rename").click()
     expect(page.get_by_role("link", name="c.txt", exact=True)).to_be_visible()
-    page.get_by_role("checkbox", name="Choose c.txt").check()
+    page.get_by_role("checkbox", name="Select c.txt").check()
     page.get_by_role("button", name="Delete selected").click()
     page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("1 item deleted.")).to_be_visible()

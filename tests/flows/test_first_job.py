@@ -61,7 +61,7 @@ def test_a_sweep_is_what_the_main_key_submits(page: Page) -> None:
     page.locator("#id_sweep_parameters").fill("lr = 0.1, 0.01\nenv.SEED = 1, 2, 3")
     button = page.locator("button[data-primary]")
     expect(button).to_contain_text("Submit 6 jobs")
-    expect(page.locator("#job-panel")).to_contain_text("A sweep of 6 jobs")
+    expect(page.locator("#job-panel")).to_contain_text("Sweep of 6 jobs")
     expect(page.locator("#job-panel")).not_to_contain_text("The command contains")
     page.locator("#id_sweep_parameters").press("Control+Enter")
     page.wait_for_url("**/sweeps/*")

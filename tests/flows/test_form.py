@@ -244,7 +244,7 @@ def test_helloworld_of_the_manual_step_by_step_by_keys_alone(page: Page) -> None
         _fill_in(page, value)
     page.keyboard.press("Tab")
     says(page, '"Memory": "8Gi"')
-    expect(page.locator("#job-panel")).to_contain_text("It would start now")
+    expect(page.locator("#job-panel")).to_contain_text("Can start now on")
     wanted: dict[str, Any] = {
         "DisplayName": "helloworld_16be675e",
         "JobType": "PyTorchJob",

@@ -62,7 +62,7 @@ def per_hour(page: Page) -> Locator:
 def test_the_price_follows_a_field_of_the_form(page: Page) -> None:
     paste(page, FILE)
     expect(field(page, "name")).to_have_value("looked-at")
-    expect(panel(page)).to_contain_text("It would start now")
+    expect(panel(page)).to_contain_text("Can start now on")
     expect(panel(page)).to_contain_text("Pay as you go")
     expect(per_hour(page)).to_contain_text(re.compile(r"\b2\.00"))
     replicas = field(page, "roles-0-replicas")
@@ -71,7 +71,7 @@ def test_the_price_follows_a_field_of_the_form(page: Page) -> None:
     expect(panel(page)).to_contain_text(re.compile(r"\b12\.00"))
     expect(replicas).to_be_focused()
     replicas.fill("100000")
-    expect(panel(page)).not_to_contain_text("It would start now")
+    expect(panel(page)).not_to_contain_text("Can start now on")
 
 
 def test_what_would_start_it_leads_to_the_field_that_says_so(page: Page) -> None:
@@ -81,7 +81,7 @@ def test_what_would_start_it_leads_to_the_field_that_says_so(page: Page) -> None
     panel(page).get_by_role("link", name="Can start now with 2 replicas").click()
     expect(field(page, "roles-0-replicas")).to_be_focused()
     expect(field(page, "roles-0-replicas")).to_have_value("2")
-    expect(panel(page)).to_contain_text("It would start now")
+    expect(panel(page)).to_contain_text("Can start now on")
 
 
 def test_what_will_be_sent_is_what_is_downloaded(page: Page) -> None:
@@ -110,7 +110,7 @@ def test_a_dry_run_is_asked_for_and_answered(page: Page) -> None:
     dry_run = page.locator("#dry-run")
     expect(dry_run).to_contain_text("Nothing is started")
     dry_run.get_by_role("button", name="Validate on cluster").click()
-    expect(dry_run).to_contain_text("Answered")
+    expect(dry_run).to_contain_text("Checked")
     expect(dry_run.locator(".job-panel-found > li").first).to_be_visible()
     expect(dry_run.get_by_role("button", name="Try again")).to_be_enabled()
 
@@ -126,10 +126,10 @@ def test_an_array_says_how_many_jobs_it_is_and_what_all_of_them_cost(page: Page)
     submit = page.locator("[data-primary]")
     expect(submit).to_contain_text("Submit 6 jobs")
     expect(panel(page)).to_contain_text("Sweep of 6 jobs, max 2 at once.")
-    expect(panel(page)).to_contain_text(re.compile(r"Per hour, 2 jobs at a time\s+\S*4\.00"))
-    expect(panel(page)).to_contain_text(re.compile(r"All 6 jobs, if each runs as long as it may\s+\S*12\.00"))
+    expect(panel(page)).to_contain_text(re.compile(r"Per hour, 2 jobs at once\s+\S*4\.00"))
+    expect(panel(page)).to_contain_text(re.compile(r"6 jobs, each at time limit\s+\S*12\.00"))
     page.locator(".new-editor .cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(ARRAY.replace("#SBATCH --array=0-5%2\n", ""))
     expect(submit).not_to_contain_text("jobs")
-    expect(panel(page)).not_to_contain_text("A sweep of")
+    expect(panel(page)).not_to_contain_text("Sweep of")

@@ -76,7 +76,7 @@ def test_a_downloaded_key_and_the_shown_command_open_the_job(
     download.value.save_as(key)
     key.chmod(0o600)
     page.goto(f"{job}?tab=connect")
-    command = page.get_by_role("button", name="Copy One command").get_attribute("data-copy")
+    command = page.get_by_role("button", name="Copy Single command").get_attribute("data-copy")
     assert command is not None
     words = command.replace("nvidia-smi", "echo in; exit 5").split(" ", 1)[1]
     known = f"-o UserKnownHostsFile={tmp_path}/known -o StrictHostKeyChecking=no -o BatchMode=yes -F none"
