@@ -116,7 +116,7 @@ def workspaces(request: HttpRequest) -> list[dict[str, Any]]:
     wanted = request.GET.get("workspace", "")
     every = {"name": _("All workspaces"), "url": reverse("jobs"), "active": not wanted}
     each = [
-        {"name": row.name, "url": f"{reverse('jobs')}?workspace={row.slug}", "active": row.slug == wanted}
+        {"name": row.title, "url": f"{reverse('jobs')}?workspace={row.slug}", "active": row.slug == wanted}
         for row in rows
     ]
     if len(each) == 1:
