@@ -117,8 +117,8 @@ def test_nothing_is_kept(people: People) -> None:
 def test_the_quota_before_and_after(people: People) -> None:
     hold(people.quota, people.owner, 1)
     text = ask(people.owner, job(gpus=3))
-    assert "1 used · <b>+ 3</b> requested · 2 free" in text
-    assert "4 used" not in text
+    assert "1 in use · <b>+ 3</b> requested · 2 free" in text
+    assert "4 in use" not in text
 
 
 def test_what_is_over_a_limit_is_marked(people: People) -> None:
