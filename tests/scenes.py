@@ -152,6 +152,10 @@ def fill_slurm(stack: Stack, slurm: Slurm) -> dict[str, str]:
             answer = client.post("/api/console/v1/jobs", json={"file": text, "cluster": "hpc"})
             jobs[name] = str(answer.raise_for_status().json()["id"])
             wait_for(partial(_is, client, jobs[name], state), timeout=60, interval=0.2)
+        waits = f"/api/console/v1/jobs/{jobs['waits']}"  # whose reason Slurm tells a little later
+        wait_for(
+            lambda: client.get(waits).json()["reason"]["code"] == "engine_queue", timeout=60, interval=0.2
+        )
         return jobs
 
 

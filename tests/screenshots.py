@@ -125,6 +125,16 @@ IN_DOCS: Final[Mapping[str, Picture]] = {
     "template-questions": Picture("start-pytorch", width=1280, height=760),
     "history": Picture("job-history", width=1280, height=420),
     "sweep": Picture("sweep", width=1280, height=640),
+    "admin-day": Picture("admin", width=1280, height=860),
+    "admin-tree": Picture("admin-tree", width=1280, height=860),
+    "admin-jobs": Picture("admin-jobs", width=1280, height=860),
+    "admin-incidents": Picture("admin-incidents", width=1280, height=860),
+    "audit": Picture("audit", width=1280, height=820),
+    "files": Picture("job-files-text", width=1440, height=900),
+    "notifications": Picture("notifications", width=1440, height=953),
+    "notifications-channel": Picture("notifications-new", width=1440, height=900),
+    "reports": Picture("reports", width=1280, height=820),
+    "show-as": Picture("new-seed", acts=(("text=Convert to …", ""),), width=1180, height=740),
     "sweep-new": Picture("new-form", ("#sweep",), acts=(("#sweep summary", ""),), height=2000),
 }
 """The pictures of docs/images that are taken by `--docs`."""
