@@ -516,13 +516,13 @@ def _told(response: Any) -> str:
     return {401: "sign in", 403: "refused", 404: "hidden"}.get(response.status_code, "in")
 
 
-def test_every_address_has_an_audience() -> None:
+def test_addresses_all_have_an_audience() -> None:
     here = {name for name in ALL if not name.startswith("admin:")}
     assert here == set(ADDRESSES) | HALFWAY
 
 
 @pytest.mark.parametrize("name", [name for name in ADDRESSES if name not in SIGN_OUT])
-def test_who_gets_in(world: World, name: str) -> None:
+def test_address_admits_exactly_its_audience(world: World, name: str) -> None:
     audience = ADDRESSES[name][1]
     told = {who: outcome(world, name, who) for who in PEOPLE}
     assert told == {who: expected(audience, who) for who in PEOPLE}
@@ -542,7 +542,7 @@ def expected(audience: Audience, who: str) -> str:
 
 
 @pytest.mark.parametrize("name", BUTTONS)
-def test_opening_the_address_of_a_button_leads_to_a_page(world: World, name: str) -> None:
+def test_button_address_opened_directly_leads_to_a_page(world: World, name: str) -> None:
     client = world.client("manager" if ADDRESSES[name][1] in {W, K} else "owner")
     page = client.get(world.address(name), headers={"Accept": "text/html"}, follow=True)
     assert page.status_code == 200
@@ -550,13 +550,13 @@ def test_opening_the_address_of_a_button_leads_to_a_page(world: World, name: str
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_public_job_is_read_by_members_but_not_by_strangers(world: World, name: str) -> None:
+def test_public_job_is_readable_by_members_but_not_by_strangers(world: World, name: str) -> None:
     Job.objects.filter(pk=world.job.pk).update(visibility=Visibility.PUBLIC)
     assert (outcome(world, name, "member"), outcome(world, name, "stranger")) == ("in", "hidden")
 
 
 @pytest.mark.parametrize("name", [name for name in ADDRESSES if ADDRESSES[name][1] is not E])
-def test_a_disabled_account_gets_in_nowhere(world: World, name: str) -> None:
+def test_disabled_account_is_refused_at_every_address(world: World, name: str) -> None:
     address = world.address(name)
     client = world.client("owner")
     User.objects.filter(pk=world.users["owner"].pk).update(is_active=False)
@@ -567,7 +567,7 @@ LISTS = [name for name in ALL if name.startswith("admin:") and name.endswith(("_
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_django_admin_is_for_the_consoles_admins(world: World, name: str) -> None:
+def test_django_admin_is_limited_to_console_admins(world: World, name: str) -> None:
     told = {who: outcome(world, name, who) for who in PEOPLE}
     assert told.pop("admin") in {"in", "refused"}, "what only the console writes cannot be added"
     assert set(told.values()) == {"sign in"}

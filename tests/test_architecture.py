@@ -19,7 +19,7 @@ def modules(package: str) -> Iterator[tuple[str, Path]]:
             yield ".".join(names).removesuffix(".__init__"), path
 
 
-def test_everything_in_node_is_imported_with_the_standard_library_alone() -> None:
+def test_node_modules_import_with_the_standard_library_alone() -> None:
     names = [name for name, _path in modules("jobs") if name.split(".")[1:2] == ["node"]]
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom importlib import import_module\n"
     program += "for name in sys.argv[1:]: import_module(name)\n"
@@ -31,7 +31,7 @@ def test_everything_in_node_is_imported_with_the_standard_library_alone() -> Non
     assert done.stdout == "{'jobs'}\n"
 
 
-def test_only_transitions_writes_a_jobs_state() -> None:
+def test_job_state_is_written_only_by_transitions() -> None:
     writers = []
     for name, path in modules("jobs"):
         tree = ast.parse(path.read_text())
@@ -46,7 +46,7 @@ def test_only_transitions_writes_a_jobs_state() -> None:
     assert set(writers) <= {"jobs.lifecycle.transitions"}
 
 
-def test_only_the_ledger_writes_reservations() -> None:
+def test_reservations_are_written_only_by_the_ledger() -> None:
     wrong = [
         name
         for package in ("quotas", "jobs", "console")

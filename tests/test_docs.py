@@ -150,14 +150,14 @@ def test_links_from_the_first_page_reach_every_page(first: Path) -> None:
     assert set(PAGES) - reachable_from(first) == set()
 
 
-def test_changelog_begins_with_the_version_of_the_project() -> None:
+def test_changelog_starts_with_the_version_of_the_project() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[?(\d+\.\d+\.\d+)\]? \(\d{4}-\d\d-\d\d\)$", changelog, re.MULTILINE)
     assert versions[:1] == [project["version"]]
 
 
-def test_pages_that_the_code_names_exist() -> None:
+def test_pages_named_by_the_code_exist() -> None:
     files = (file for folder in CODE for file in (CHECKOUT / folder).rglob("*.*"))
     named = {
         name

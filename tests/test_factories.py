@@ -24,14 +24,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_job_can_be_made_in_every_state(state: State) -> None:
+def test_job_factory_makes_a_job_in_every_state(state: State) -> None:
     job = make_job(state)
     assert State(job.state) is state
     assert job.file.spec.replicas == 1
     assert attempt_of(job).replicas.count() == (0 if state is State.QUEUED else 1)
 
 
-def test_a_job_has_each_replica_of_its_spec_and_can_have_more() -> None:
+def test_job_factory_makes_each_replica_of_the_spec_and_more() -> None:
     roles = (RoleSpec(name="ps", command="true"), RoleSpec(name="worker", replicas=3, command="true"))
     job = make_job(State.RUNNING, spec=make_spec(roles=roles))
     assert replica_of(job, "worker", 2).ordinal == 3
@@ -39,7 +39,7 @@ def test_a_job_has_each_replica_of_its_spec_and_can_have_more() -> None:
     assert (failed.ordinal, failed.exit_code) == (4, 1)
 
 
-def test_its_owner_may_enter_an_endpoint_and_a_viewer_may_not() -> None:
+def test_endpoint_factory_admits_its_owner_and_no_viewer() -> None:
     endpoint = make_endpoint()
     job = endpoint.replica.attempt.job
     viewer = make_user()
@@ -48,7 +48,7 @@ def test_its_owner_may_enter_an_endpoint_and_a_viewer_may_not() -> None:
     assert not Job.objects.visible_to(viewer)
 
 
-def test_members_have_the_roles_they_were_given() -> None:
+def test_workspace_factory_gives_members_their_roles() -> None:
     admin = make_user()
     workspace = make_workspace(members={admin: Role.ADMIN})
     assert workspace.memberships.get().role == Role.ADMIN

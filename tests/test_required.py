@@ -19,7 +19,7 @@ def skipped(reason: str) -> pytest.CollectReport:
         ("", "Skipped: there is no slurmctld", "skipped"),
     ],
 )
-def test_what_is_left_out_fails_where_all_is_asked_for(
+def test_skipped_test_fails_with_require_all_set(
     monkeypatch: pytest.MonkeyPatch, asked: str, reason: str, outcome: str
 ) -> None:
     monkeypatch.setenv("REQUIRE_ALL", asked)

@@ -23,27 +23,27 @@ def files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((CHECKOUT / folder).rglob("*.py"))]
 
 
-def test_what_needs_a_browser_stands_where_browsers_are_started() -> None:
+def test_browser_tests_are_in_folders_run_with_chromium() -> None:
     started = {path for folder in run.IN_CHROMIUM.values() for path in files(folder)}
     asking = {path for path in files("tests") if "mark.browser" in path.read_text()} - {Path(__file__)}
     assert asking <= started
 
 
 @pytest.mark.parametrize("folder", run.WITHOUT_DATABASE)
-def test_what_runs_on_one_database_only_uses_none(folder: str) -> None:
+def test_folders_run_without_database_contain_no_database_tests(folder: str) -> None:
     """pytest-django lets no test near a database that does not ask for it by one of these."""
     assert files(folder)
     asks = ("django_db", "transactional_db", "db: None", 'usefixtures("db')
     assert [path for path in files(folder) if any(word in path.read_text() for word in asks)] == []
 
 
-def test_what_kills_stands_where_killing_is_looked_for() -> None:
+def test_kill_tests_are_in_folders_run_with_kills() -> None:
     killing = {path for path in files("tests") if "mark.kill" in path.read_text()} - {Path(__file__)}
     looked = [CHECKOUT / name for name in run.WITH_KILLS]
     assert [path for path in killing if not any(map(path.is_relative_to, looked))] == []
 
 
-def test_each_process_that_runs_tests_has_a_home_of_its_own() -> None:
+def test_test_processes_have_a_console_home_of_their_own() -> None:
     assert Path(os.environ["CONSOLE_HOME"]) == settings.CONSOLE_HOME
 
 
@@ -93,7 +93,7 @@ def wait_for(path):
 """
 
 
-def test_what_fails_once_and_passes_alone_is_named(ran: Callable[..., Ran]) -> None:
+def test_failure_passing_alone_is_reported_as_unsteady(ran: Callable[..., Ran]) -> None:
     done = ran(
         "def test_it():\n    new = not (HERE / 'x').exists()\n    (HERE / 'x').touch()\n    assert not new\n"
     )
@@ -104,13 +104,13 @@ def test_what_fails_once_and_passes_alone_is_named(ran: Callable[..., Ran]) -> N
 @pytest.mark.parametrize(
     "tests", ["def test_it():\n    assert False\n", "import nonsense\n"], ids=["a failure", "no test"]
 )
-def test_what_fails_twice_has_failed(ran: Callable[..., Ran], tests: str) -> None:
+def test_failure_repeated_alone_fails_the_run(ran: Callable[..., Ran], tests: str) -> None:
     done = ran("def test_other():\n    pass\n", tests)
     assert done.code == 1
     assert done.unsteady == []
 
 
-def test_many_failures_are_no_chance(ran: Callable[..., Ran]) -> None:
+def test_failures_in_large_number_are_not_retried(ran: Callable[..., Ran]) -> None:
     many = "".join(
         f"def test_{n}():\n    assert (HERE / 'x{n}').exists() or (HERE / 'x{n}').touch()\n" for n in range(6)
     )
@@ -119,7 +119,7 @@ def test_many_failures_are_no_chance(ran: Callable[..., Ran]) -> None:
     assert done.unsteady == []
 
 
-def test_two_parts_run_at_a_time_and_each_line_names_its_part(ran: Callable[..., Ran]) -> None:
+def test_two_parts_run_in_parallel_and_lines_name_their_part(ran: Callable[..., Ran]) -> None:
     done = ran(
         "def test_it():\n    (HERE / 'a').touch()\n    wait_for(HERE / 'b')\n",
         "def test_it():\n    (HERE / 'b').touch()\n    wait_for(HERE / 'a')\n",
@@ -129,7 +129,7 @@ def test_two_parts_run_at_a_time_and_each_line_names_its_part(ran: Callable[...,
         assert re.search(rf"^{part} +\| 1 passed", done.printed, re.MULTILINE)
 
 
-def test_once_more_is_when_all_others_are_through(ran: Callable[..., Ran]) -> None:
+def test_retry_starts_after_all_other_tests_have_ended(ran: Callable[..., Ran]) -> None:
     done = ran(
         "def test_it():\n    first = not (HERE / 'x').exists()\n    (HERE / 'x').touch()\n"
         "    assert not first and (HERE / 'through').exists()\n",
@@ -139,7 +139,9 @@ def test_once_more_is_when_all_others_are_through(ran: Callable[..., Ran]) -> No
     assert done.unsteady == ["test_it"]
 
 
-def test_what_a_part_leaves_running_keeps_nobody_waiting(ran: Callable[..., Ran], tmp_path: Path) -> None:
+def test_process_left_running_by_a_part_does_not_delay_the_run(
+    ran: Callable[..., Ran], tmp_path: Path
+) -> None:
     started = "(HERE / 'pid').write_text(str(subprocess.Popen(['sleep', '600']).pid))"
     left = f"import subprocess\ndef test_it(capfd):\n    with capfd.disabled():\n        {started}\n"
     began = time.monotonic()
@@ -157,7 +159,7 @@ def runs(pid: int) -> bool:
         return False
 
 
-def test_a_part_that_does_not_end_is_ended_and_all_that_it_started(tmp_path: Path) -> None:
+def test_hanging_part_is_ended_with_its_child_processes(tmp_path: Path) -> None:
     script = "import os, pathlib, subprocess, sys\n"
     script += "pathlib.Path(sys.argv[1]).write_text(str(subprocess.Popen(['sleep', '600']).pid))\n"
     script += "subprocess.run(['sleep', '600'])\n"
@@ -169,7 +171,7 @@ def test_a_part_that_does_not_end_is_ended_and_all_that_it_started(tmp_path: Pat
     wait_for(lambda: not runs(int((tmp_path / "pid").read_text())), 30)
 
 
-def test_what_failed_is_named_at_the_end(ran: Callable[..., Ran]) -> None:
+def test_failed_tests_are_named_at_the_end(ran: Callable[..., Ran]) -> None:
     many = "".join(f"def test_{n}():\n    assert False\n" for n in range(6))
     [*_, last] = ran(many).printed.splitlines()
     assert last.startswith("failed: ")

@@ -80,28 +80,28 @@ _RECONCILE: Final = "jobs/scheduling/test_reconcile.py"
 
 EVERYWHERE: Final[Mapping[str, Support]] = {
     "description": keep(_("For readers of the file only.")),
-    "tags": leave_to_console("jobs/scheduling/test_idle.py::test_whom_the_policy_spares_is_left_alone"),
+    "tags": leave_to_console("jobs/scheduling/test_idle.py::test_idle_job_exempt_by_policy_is_not_warned"),
     "workspace": keep(_("Select where the job runs here; the file's value is not used.")),
     "quota": leave_to_console(
-        "jobs/api/test_submit.py::test_a_job_goes_where_it_is_sent",
+        "jobs/api/test_submit.py::test_submit_uses_the_given_workspace_cluster_and_quota",
         _("If no quota is selected, the quota with this short name is used."),
     ),
-    "priority": leave_to_console(f"{_RECONCILE}::test_higher_priority_starts_first_then_the_older"),
-    "retry": leave_to_console(f"{_RECONCILE}::test_a_failure_is_retried_as_often_as_the_job_says"),
-    "hold": leave_to_console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
+    "priority": leave_to_console(f"{_RECONCILE}::test_admission_starts_higher_priority_first_then_older"),
+    "retry": leave_to_console(f"{_RECONCILE}::test_failed_job_is_retried_up_to_its_limit"),
+    "hold": leave_to_console(f"{_ADMITTING}::test_job_submitted_held_or_for_later_stays_queued"),
     "after": leave_to_console(
-        "jobs/submission/test_dependencies.py::test_a_job_starts_after_the_one_that_it_names"
+        "jobs/submission/test_dependencies.py::test_dependent_job_starts_after_named_job"
     ),
     "after_never": leave_to_console(
-        "jobs/submission/test_dependencies.py::test_what_can_not_come_true_stops_the_job_or_holds_it"
+        "jobs/submission/test_dependencies.py::test_dependency_never_satisfied_holds_job_if_requested"
     ),
-    "not_before": leave_to_console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
+    "not_before": leave_to_console(f"{_ADMITTING}::test_job_submitted_held_or_for_later_stays_queued"),
     "idle": leave_to_console(
-        "quotas/admission/test_admission.py::test_a_job_that_allows_it_borrows_what_others_leave_idle"
+        "quotas/admission/test_admission.py::test_idle_accepting_job_borrows_unused_resources"
     ),
-    "roles[].bid": leave_to_console("quotas/admission/test_admission.py::test_a_bid_has_to_reach_the_price"),
+    "roles[].bid": leave_to_console("quotas/admission/test_admission.py::test_bid_below_the_price_is_outbid"),
     "visibility": leave_to_console(
-        "test_access_matrix.py::test_a_public_job_is_read_by_members_but_not_by_strangers"
+        "test_access_matrix.py::test_public_job_is_readable_by_members_but_not_by_strangers"
     ),
     "roles[].resources.instance_type": approximate(
         _("Converted to the known resource amounts of the instance type."),

@@ -15,7 +15,7 @@ from console.configuration.servers import celery_broker
 @pytest.mark.parametrize(
     "url", ["unix:///nowhere/redis.sock", "redis://127.0.0.1:1/0", "redis://192.0.2.1/0"]
 )
-def test_a_broker_that_is_away_fails_a_kick_at_once(url: str) -> None:
+def test_send_task_fails_fast_when_the_broker_is_away(url: str) -> None:
     away = Celery("away")
     away.config_from_object(settings, namespace="CELERY")
     away.conf.update(broker_url=celery_broker(url))
@@ -25,17 +25,17 @@ def test_a_broker_that_is_away_fails_a_kick_at_once(url: str) -> None:
     assert time.monotonic() - began < 30  # instead of trying again for ever
 
 
-def test_only_json_is_read_and_written() -> None:
+def test_celery_reads_and_writes_only_json() -> None:
     assert app.conf.accept_content == ["json"]
     assert app.conf.task_serializer == "json"
 
 
-def test_no_result_is_kept() -> None:
+def test_celery_stores_no_results() -> None:
     assert not app.conf.result_backend
     assert app.conf.task_ignore_result
 
 
-def test_every_scheduled_task_exists_and_has_a_queue_that_somebody_serves(
+def test_scheduled_tasks_exist_and_use_served_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CELERY_SKIP_CHECKS", "1")
@@ -48,6 +48,6 @@ def test_every_scheduled_task_exists_and_has_a_queue_that_somebody_serves(
         assert queue in settings.CONSOLE_WORKERS
 
 
-def test_a_queue_that_nobody_serves_stays_short() -> None:
+def test_scheduled_entries_expire_so_unserved_queues_stay_short() -> None:
     for entry in beat.app.conf.beat_schedule.values():
         assert entry["options"]["expires"] / entry["schedule"] <= 20

@@ -34,22 +34,22 @@ def found(databases: list[str] | None = None) -> list[str]:
     return sorted(str(message.id) for message in run_checks(tags=["console"], databases=databases))
 
 
-def test_a_new_installation_has_nothing_to_complain_about() -> None:
+def test_new_installation_passes_all_checks() -> None:
     assert found() == []
 
 
 @pytest.mark.parametrize("limit", ["CONSOLE_CODE_MIB", "CONSOLE_CODE_PERSON_MIB"])
-def test_limits_of_uploaded_code_that_exclude_each_other(settings: Settings, limit: str) -> None:
+def test_mutually_exclusive_code_limits_are_reported(settings: Settings, limit: str) -> None:
     setattr(settings, limit, 1)
     assert found() == ["console.E015"]
 
 
-def test_a_network_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_on_network_file_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "network_filesystem", lambda _: "nfs4")
     assert found() == ["console.E001"]
 
 
-def test_a_home_or_key_that_others_can_read(settings: Settings) -> None:
+def test_home_or_key_readable_by_others_is_reported(settings: Settings) -> None:
     settings.CONSOLE_HOME.chmod(0o750)
     assert found() == ["console.E002"]
     settings.CONSOLE_HOME.chmod(0o700)
@@ -58,12 +58,12 @@ def test_a_home_or_key_that_others_can_read(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("weak", ["changeme", "x" * 80])
-def test_a_secret_key_that_can_be_guessed(settings: Settings, weak: str) -> None:
+def test_guessable_secret_key_is_reported(settings: Settings, weak: str) -> None:
     settings.SECRET_KEY = weak
     assert found() == ["console.E004"]
 
 
-def test_a_line_of_the_key_ring_that_is_no_key(settings: Settings) -> None:
+def test_invalid_key_ring_line_is_reported_without_its_content(settings: Settings) -> None:
     settings.CONSOLE_FERNET_KEYS = (*settings.CONSOLE_FERNET_KEYS, "hello")
     (message,) = run_checks(tags=["console"])
     assert message.id == "console.E005"
@@ -72,20 +72,20 @@ def test_a_line_of_the_key_ring_that_is_no_key(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "ABC123", "abc-12", "abcdefg", "ａｂｃｄｅｆ"])
-def test_an_installation_that_cannot_be_part_of_a_name(settings: Settings, name: str) -> None:
+def test_invalid_installation_name_is_reported(settings: Settings, name: str) -> None:
     settings.CONSOLE_INSTALLATION = name
     assert found() == ["console.E006"]
 
 
 @pytest.mark.parametrize(("bind", "ids"), [("127.0.0.1", []), ("localhost", []), ("::1", [])])
-def test_debug_pages_are_for_loopback(settings: Settings, bind: str, ids: list[str]) -> None:
+def test_debug_mode_on_loopback_is_allowed(settings: Settings, bind: str, ids: list[str]) -> None:
     settings.DEBUG = True
     settings.CONSOLE_BIND = bind
     assert found() == ids
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1", "host.example"])
-def test_debug_pages_beyond_loopback(settings: Settings, bind: str) -> None:
+def test_debug_mode_beyond_loopback_is_reported(settings: Settings, bind: str) -> None:
     settings.DEBUG = True
     settings.CONSOLE_TLS = True
     settings.CONSOLE_BIND = bind
@@ -93,17 +93,19 @@ def test_debug_pages_beyond_loopback(settings: Settings, bind: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["apps.localhost", "x.apps.localhost", ".apps.localhost"])
-def test_a_console_on_its_jobs_domain(settings: Settings, host: str) -> None:
+def test_console_host_on_the_jobs_domain_is_reported(settings: Settings, host: str) -> None:
     settings.CONSOLE_HOSTS = ["localhost", host]
     assert found() == ["console.E008"]
 
 
-def test_a_name_that_only_ends_alike_is_another_domain(settings: Settings) -> None:
+def test_host_with_similar_ending_to_the_jobs_domain_is_allowed(settings: Settings) -> None:
     settings.CONSOLE_HOSTS = ["myapps.localhost"]
     assert found() == []
 
 
-def test_no_redis_to_start(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_missing_redis_server_is_reported_only_for_private_redis(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
     monkeypatch.setattr(checks, "find_server", lambda: None)
     assert found() == ["console.E009"]
     settings.CONSOLE_REDIS_IS_PRIVATE = False
@@ -118,7 +120,7 @@ def _in_plain_sight(settings: Settings, db: None) -> None:
 
 
 @pytest.mark.usefixtures("_in_plain_sight")
-def test_single_person_mode_beyond_loopback(settings: Settings) -> None:
+def test_single_user_mode_beyond_loopback_is_reported(settings: Settings) -> None:
     assert found(databases=["default"]) == []
     settings.CONSOLE_BIND = "192.0.2.1"
     assert found(databases=["default"]) == ["console.E010"]
@@ -127,7 +129,7 @@ def test_single_person_mode_beyond_loopback(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("_in_plain_sight")
-def test_single_person_mode_with_a_second_account_that_is_active(settings: Settings) -> None:
+def test_single_user_mode_with_a_second_active_account_is_reported(settings: Settings) -> None:
     make_user()
     second = make_user()
     assert found() == []  # the database is not asked
@@ -140,7 +142,7 @@ def test_single_person_mode_with_a_second_account_that_is_active(settings: Setti
 
 
 @pytest.mark.django_db
-def test_several_people_without_tls_where_jobs_share_the_host_are_refused(settings: Settings) -> None:
+def test_several_users_without_tls_on_a_shared_host_are_refused(settings: Settings) -> None:
     settings.CONSOLE_LOCAL = {"isolation": "persons"}
     make_user()
     second = make_user()
@@ -158,7 +160,7 @@ def test_several_people_without_tls_where_jobs_share_the_host_are_refused(settin
 
 
 @pytest.mark.django_db
-def test_several_people_on_a_slurm_cluster_with_one_identity_are_refused(settings: Settings) -> None:
+def test_several_users_on_slurm_cluster_with_one_identity_are_refused(settings: Settings) -> None:
     cluster = make_cluster(backend="slurm")
     make_user()
     assert found(databases=["default"]) == []
@@ -181,7 +183,7 @@ def test_several_people_on_a_slurm_cluster_with_one_identity_are_refused(setting
 
 
 @pytest.mark.django_db
-def test_several_people_with_the_console_users_groups_are_refused(
+def test_several_users_with_the_console_users_groups_are_refused(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
@@ -199,7 +201,7 @@ def test_several_people_with_the_console_users_groups_are_refused(
 
 
 @pytest.mark.django_db
-def test_user_ids_of_jobs_that_others_have_are_told(
+def test_job_user_ids_of_other_accounts_are_reported(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "subuid").write_text("# none\nada:100000:65536\nbob:165536:65536\nodd:x:1\n")
@@ -216,7 +218,7 @@ def test_user_ids_of_jobs_that_others_have_are_told(
 
 
 @pytest.mark.django_db
-def test_second_person_without_tls_is_made_by_nobody(settings: Settings, client: Client) -> None:
+def test_second_user_without_tls_cannot_be_created(settings: Settings, client: Client) -> None:
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
     client.force_login(make_user(admin=True))
     make_cluster()
@@ -242,7 +244,7 @@ def test_second_person_without_tls_is_made_by_nobody(settings: Settings, client:
 
 
 @pytest.mark.django_db
-def test_several_people_where_jobs_are_isolated(settings: Settings) -> None:
+def test_several_users_with_isolated_jobs_are_allowed(settings: Settings) -> None:
     make_cluster()
     settings.CONSOLE_TLS = True
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
@@ -252,7 +254,7 @@ def test_several_people_where_jobs_are_isolated(settings: Settings) -> None:
 
 
 @pytest.mark.django_db
-def test_a_cluster_s_own_settings_count_while_it_takes_jobs(settings: Settings) -> None:
+def test_cluster_settings_count_only_while_the_cluster_is_enabled(settings: Settings) -> None:
     settings.CONSOLE_TLS = True
     make_user()
     make_user()
@@ -263,7 +265,7 @@ def test_a_cluster_s_own_settings_count_while_it_takes_jobs(settings: Settings) 
 
 
 @pytest.mark.usefixtures("_in_plain_sight")
-def test_the_mode_is_told_on_every_page(settings: Settings, client: Client) -> None:
+def test_single_user_mode_notice_is_shown_only_while_active(settings: Settings, client: Client) -> None:
     client.force_login(make_user(admin=True))
     single.record()
     assert "Single-user mode" in client.get("/").content.decode()
@@ -273,14 +275,14 @@ def test_the_mode_is_told_on_every_page(settings: Settings, client: Client) -> N
     assert "Single-user mode" not in client.get("/").content.decode()
 
 
-def test_passwords_in_the_clear(settings: Settings) -> None:
+def test_unencrypted_passwords_beyond_loopback_are_reported(settings: Settings) -> None:
     settings.CONSOLE_BIND = "0.0.0.0"
     assert found() == ["console.W001"]
     settings.CONSOLE_TLS = True
     assert found() == []
 
 
-def test_every_host_name(settings: Settings) -> None:
+def test_wildcard_host_is_reported(settings: Settings) -> None:
     settings.CONSOLE_HOSTS = ["*"]
     assert found() == ["console.W002"]
 
@@ -288,7 +290,7 @@ def test_every_host_name(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("engine", "ids"), [(SQLITE, ["console.W003"]), ("django.db.backends.postgresql", [])]
 )
-def test_too_many_workers_for_sqlite(
+def test_too_many_workers_for_sqlite_are_reported(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, engine: str, ids: list[str]
 ) -> None:
     settings.CONSOLE_WORKERS = {"control": 4, "logs": 1}
@@ -296,13 +298,13 @@ def test_too_many_workers_for_sqlite(
     assert found() == ids
 
 
-def test_a_redis_that_does_not_answer_is_a_warning_of_deployments(settings: Settings, tmp_path: Path) -> None:
+def test_unreachable_redis_is_a_deployment_warning(settings: Settings, tmp_path: Path) -> None:
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     messages = run_checks(tags=["console"], include_deployment_checks=True)
     assert [message.id for message in messages] == ["console.W004"]
 
 
-def test_every_id_has_its_line_in_the_documentation() -> None:
+def test_check_ids_are_each_documented_once() -> None:
     given = set(re.findall(r'id="(console\.[EW]\d+)"', Path(checks.__file__).read_text()))
     explained = re.findall(
         r"^\| `(console\.[EW]\d+)`", (CHECKOUT / "docs" / "checks.md").read_text(), re.MULTILINE

@@ -51,7 +51,7 @@ def schema(home: Path, way: str) -> dict[str, list[str]]:
     return {table: sorted(parts) for table, parts in tables.items()}
 
 
-def test_squashed_migrations_make_the_schema_of_those_they_replace(tmp_path: Path) -> None:
+def test_squashed_migrations_create_the_same_schema_as_the_originals(tmp_path: Path) -> None:
     ways = ("squashed", "one by one")
     for way in ways:
         (tmp_path / way).mkdir()

@@ -37,7 +37,7 @@ def _read_only(job: Job) -> None:
     ReadOnly.objects.create(why="the database moves")
 
 
-def test_a_page_says_so_and_nothing_is_written_down(hers: Client) -> None:
+def test_read_only_page_returns_503_with_reason_and_saves_nothing(hers: Client) -> None:
     answer = hers.post("/drafts/save", {"text": "half"})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"]
@@ -45,7 +45,7 @@ def test_a_page_says_so_and_nothing_is_written_down(hers: Client) -> None:
     assert not Draft.objects.exists()
 
 
-def test_an_api_says_so_with_problem_details(owner: User, job: Job) -> None:
+def test_read_only_api_returns_problem_details_and_changes_nothing(owner: User, job: Job) -> None:
     token = tokens.issue(owner, scopes=["read", "submit", "stop"], lifetime=timedelta(days=1))
     headers = {"Authorization": f"Bearer {token}"}
     answer = Client().post(f"/api/console/v1/jobs/{job.public_id}/stop", headers=headers)
@@ -57,30 +57,30 @@ def test_an_api_says_so_with_problem_details(owner: User, job: Job) -> None:
     assert Client().get("/api/console/v1/jobs", headers=headers).status_code == 200
 
 
-def test_everything_can_be_looked_at_and_every_page_says_so(hers: Client, job: Job) -> None:
+def test_read_only_pages_can_be_viewed_and_show_a_notice(hers: Client, job: Job) -> None:
     for address in ("/", "/jobs/", f"/jobs/{job.public_id}/"):
         answer = hers.get(address)
         assert answer.status_code == 200
         assert "read-only for now: the database moves" in answer.content.decode()
 
 
-def test_a_file_may_be_checked_as_that_changes_nothing(hers: Client) -> None:
+def test_read_only_console_still_checks_job_files(hers: Client) -> None:
     assert hers.post("/api/console/v1/check", {"file": "{"}, "application/json").status_code != 503
 
 
-def test_people_sign_in_and_out(client: Client, owner: User) -> None:
+def test_read_only_console_still_allows_sign_in_and_sign_out(client: Client, owner: User) -> None:
     answer = client.post("/sign-in", {"username": "alice", "password": PASSWORD})
     assert answer.status_code == 302
     assert client.get("/").status_code == 200
     assert client.post("/sign-out").status_code == 302
 
 
-def test_whoever_is_not_signed_in_changes_nothing_through_an_api() -> None:
+def test_read_only_api_refuses_anonymous_changes() -> None:
     answer = Client().post("/api/console/v1/jobs", {"file": ""}, "application/json")
     assert answer.status_code == 503
 
 
-def test_the_consoles_admins_go_on(client: Client, job: Job) -> None:
+def test_read_only_mode_does_not_apply_to_console_admins(client: Client, job: Job) -> None:
     root = make_user("root", admin=True)
     client.force_login(root)
     assert client.post(f"/jobs/{job.public_id}/stop").status_code == 302
@@ -90,6 +90,6 @@ def test_the_consoles_admins_go_on(client: Client, job: Job) -> None:
     assert answer.status_code != 503
 
 
-def test_it_ends_with_its_row(hers: Client) -> None:
+def test_read_only_mode_ends_when_its_row_is_deleted(hers: Client) -> None:
     ReadOnly.objects.all().delete()
     assert hers.post("/drafts/save", {"text": "half"}).status_code != 503

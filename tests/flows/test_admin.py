@@ -22,9 +22,7 @@ LOOKED_AT = (
 )
 
 
-def test_the_admin_keeps_to_its_policy_and_loads_nothing_from_elsewhere(
-    page: Page, stack: Stack, scenes: dict[str, str]
-) -> None:
+def test_admin_pages_load_nothing_from_other_sites(page: Page, stack: Stack, scenes: dict[str, str]) -> None:
     elsewhere: list[str] = []
 
     def note(request: Request) -> None:
@@ -40,7 +38,7 @@ def test_the_admin_keeps_to_its_policy_and_loads_nothing_from_elsewhere(
     assert elsewhere == []
 
 
-def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]) -> None:
+def test_overview_shows_part_status_and_links_to_quota_tree(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/")
     expect(page.get_by_role("heading", name="This machine")).to_be_visible()
     expect(page.get_by_text("worker-control: OK")).to_be_visible()
@@ -48,7 +46,7 @@ def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]
     expect(page).to_have_url("/admin/tree/local/")
 
 
-def test_a_limit_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes: dict[str, str]) -> None:
+def test_quota_limit_is_lowered_after_preview(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/tree/local/")
     jobs = page.get_by_label("Default: Concurrent jobs")
     jobs.fill("1")
@@ -67,7 +65,7 @@ def test_a_limit_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes:
     expect(page.get_by_text("1 quota was changed.")).to_be_visible()
 
 
-def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str]) -> None:
+def test_paused_cluster_shows_its_reason_to_waiting_jobs(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/incidents/")
     page.locator("#freeze summary").click()
     page.locator("#freeze-cluster").select_option(label="This machine")
@@ -86,7 +84,7 @@ def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str
     expect(page.get_by_text("Scheduling is active on all clusters.")).to_be_visible()
 
 
-def test_jobs_are_held_from_the_list_and_released(page: Page, scenes: dict[str, str]) -> None:
+def test_jobs_are_held_and_released_from_the_admin_list(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/admin/jobs/job/?q={scenes['waiting']}")
     for action, button in (("Hold", "Hold jobs"), ("Release", "Release jobs")):
         page.locator("input.action-select").first.check()

@@ -55,7 +55,7 @@ def show_as(page: Page, option: str) -> None:
 # --- What people paste -------------------------------------------------------------------------------------
 
 
-def test_a_program_that_is_pasted_becomes_its_job_file(page: Page) -> None:
+def test_pasted_program_is_replaced_with_its_job_file(page: Page) -> None:
     written(page, (SEEDS.parent / "pasted" / "sdk-quota.txt").read_text(encoding="utf-8"))
     told = page.locator('[data-code="read_from_python"]')
     expect(told).to_contain_text("Nothing was run")
@@ -65,7 +65,7 @@ def test_a_program_that_is_pasted_becomes_its_job_file(page: Page) -> None:
     assert json.loads(value(page))["DisplayName"] == "sample-dlc-job"
 
 
-def test_a_command_becomes_the_start_command_of_a_new_job(page: Page) -> None:
+def test_pasted_command_becomes_start_command_of_a_new_job(page: Page) -> None:
     written(page, "torchrun --nproc_per_node=2 train.py")
     told = page.locator('[data-code="is_a_command"]')
     expect(told).to_be_visible()
@@ -77,7 +77,7 @@ def test_a_command_becomes_the_start_command_of_a_new_job(page: Page) -> None:
 # --- Completion and help -----------------------------------------------------------------------------------
 
 
-def test_keys_are_completed_where_they_fit(page: Page) -> None:
+def test_editor_completes_keys_allowed_at_the_cursor(page: Page) -> None:
     written(page, '{\n"jobName": "a",\n"taskRoles": [\n{\n"name": "w"\n}\n]\n}')
     expect(page.locator("[data-editor-state]")).to_contain_text("has jobName and taskRoles")
     page.locator(".new-editor .cm-line", has_text='"name"').click()
@@ -96,7 +96,7 @@ def test_keys_are_completed_where_they_fit(page: Page) -> None:
     assert json.loads(value(page))["taskRoles"] == [{"name": "w", "gpuNumber": 2}]
 
 
-def test_values_are_completed_where_they_are_few(page: Page) -> None:
+def test_editor_completes_values_with_few_choices(page: Page) -> None:
     written(page, '{"DisplayName": "a", "JobSpecs": [], "JobType": ""}')
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
@@ -110,7 +110,7 @@ def test_values_are_completed_where_they_are_few(page: Page) -> None:
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_dialect_is_known_checked_and_completed(page: Page, name: str) -> None:
+def test_editor_detects_checks_and_completes_each_dialect(page: Page, name: str) -> None:
     text = dialects.convert(
         Document((SEEDS / "jupyter.json").read_text(encoding="utf-8")), name
     ).document.text
@@ -127,7 +127,7 @@ def test_every_dialect_is_known_checked_and_completed(page: Page, name: str) -> 
     expect(page.locator(".cm-completionInfo .cm-help")).to_be_visible()
 
 
-def test_a_key_is_explained_under_the_pointer_and_by_a_key(page: Page) -> None:
+def test_key_help_is_shown_under_pointer_and_by_keyboard(page: Page) -> None:
     written(page, job_file("explained"))
     key = page.locator(".new-editor .cm-line", has_text='"taskNumber"').locator("span", has_text="taskNumber")
     help_ = page.locator(".cm-help")
@@ -155,7 +155,7 @@ def test_a_key_is_explained_under_the_pointer_and_by_a_key(page: Page) -> None:
 # --- Checking and mending ----------------------------------------------------------------------------------
 
 
-def test_a_click_mends_one_thing_or_all_of_them(page: Page) -> None:
+def test_problems_are_fixed_one_by_one_or_all_at_once(page: Page) -> None:
     text = job_file("a b", minFailedTaskCount=9, shmMB=900)
     written(page, text)
     name = page.locator(".problem", has_text="jobName")
@@ -171,7 +171,7 @@ def test_a_click_mends_one_thing_or_all_of_them(page: Page) -> None:
     expect(page.locator("#text")).to_have_js_property("value", text)
 
 
-def test_a_problem_is_mended_where_it_stands(page: Page) -> None:
+def test_problem_is_fixed_from_its_mark_in_the_editor(page: Page) -> None:
     written(page, job_file("a b"))
     page.locator(".cm-lintRange-error").hover()
     page.locator(".cm-tooltip .cm-diagnosticAction").click()
@@ -179,7 +179,7 @@ def test_a_problem_is_mended_where_it_stands(page: Page) -> None:
     assert json.loads(value(page))["jobName"] == "a_b"
 
 
-def test_an_answer_that_comes_late_is_not_shown(page: Page) -> None:
+def test_late_form_answer_is_not_shown(page: Page) -> None:
     page.goto("/jobs/new")
     page.locator(".new-editor .cm-content").click()
     page.keyboard.press("Control+a")
@@ -201,7 +201,7 @@ def test_an_answer_that_comes_late_is_not_shown(page: Page) -> None:
 # --- Two that both fit -------------------------------------------------------------------------------------
 
 
-def test_of_two_dialects_one_is_chosen_and_kept(page: Page) -> None:
+def test_chosen_dialect_of_ambiguous_file_is_stored_in_the_draft(page: Page) -> None:
     written(page, BOTH)
     choices = page.locator(".problem-choices button")
     expect(choices).to_have_count(2)
@@ -219,7 +219,7 @@ def test_of_two_dialects_one_is_chosen_and_kept(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("both")
 
 
-def test_what_is_pasted_over_everything_is_recognised_anew(page: Page) -> None:
+def test_dialect_is_detected_again_after_pasting_over_all_text(page: Page) -> None:
     written(page, BOTH)
     page.get_by_role("button", name="PAI-DLC CreateJob").click()
     expect(page.locator("#id_dialect")).to_have_value("dlc")
@@ -243,7 +243,7 @@ def test_what_is_pasted_over_everything_is_recognised_anew(page: Page) -> None:
 # --- Show as -----------------------------------------------------------------------------------------------
 
 
-def test_another_dialect_stands_beside_it_with_every_loss_marked(page: Page) -> None:
+def test_compare_dialog_shows_other_dialect_and_marks_each_loss(page: Page) -> None:
     written(page, DLC)
     show_as(page, "to:aihc")
     dialog = page.locator("dialog.compare")
@@ -258,7 +258,7 @@ def test_another_dialect_stands_beside_it_with_every_loss_marked(page: Page) -> 
     expect(dialog.get_by_role("textbox", name="Original")).to_be_focused()
 
 
-def test_the_other_text_is_kept_as_a_file_and_taken_over(page: Page) -> None:
+def test_converted_text_is_downloaded_and_replaces_the_original(page: Page) -> None:
     text = job_file("taken")[:-1] + ', "jobEnvs": {"MY_TOKEN": "s3cret"}}'
     written(page, text)
     show_as(page, "to:dlc-params")
@@ -277,7 +277,7 @@ def test_the_other_text_is_kept_as_a_file_and_taken_over(page: Page) -> None:
     expect(page.locator("#text")).to_have_js_property("value", text)
 
 
-def test_every_fix_is_seen_before_it_is_made(page: Page) -> None:
+def test_fixes_are_previewed_before_applying(page: Page) -> None:
     written(page, job_file("a b"))
     show_as(page, "fixed")
     dialog = page.locator("dialog.compare")
@@ -287,7 +287,7 @@ def test_every_fix_is_seen_before_it_is_made(page: Page) -> None:
     expect(page.locator("[data-problem-count]")).to_be_hidden()
 
 
-def test_a_file_that_is_not_right_says_so_instead(page: Page) -> None:
+def test_compare_dialog_for_invalid_file_shows_problems(page: Page) -> None:
     written(page, '{"jobName": "a", "taskRoles": []}')
     show_as(page, "to:dlc")
     dialog = page.locator("dialog.compare")
@@ -296,7 +296,7 @@ def test_a_file_that_is_not_right_says_so_instead(page: Page) -> None:
     expect(dialog.get_by_role("button", name="Replace with this")).to_be_disabled()
 
 
-def test_what_changed_since_the_last_time_is_seen(page: Page, scenes: dict[str, str]) -> None:
+def test_compare_dialog_shows_changes_since_the_copied_job(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/jobs/new?like={scenes['succeeded']}")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.keyboard.insert_text("echo changed; ")
@@ -307,7 +307,7 @@ def test_what_changed_since_the_last_time_is_seen(page: Page, scenes: dict[str, 
     expect(dialog.locator(".cm-merge-b .cm-content")).not_to_contain_text("echo changed")
 
 
-def test_a_jobs_file_is_shown_and_kept_in_any_dialect_without_its_secrets(page: Page, stack: Stack) -> None:
+def test_job_file_is_shown_and_downloaded_in_any_dialect_without_secrets(page: Page, stack: Stack) -> None:
     text = job_file("kept")[:-1] + ', "jobEnvs": {"MY_TOKEN": "s3cret"}}'
     with closing(stack.client()) as client:
         job = submit(client, text)
@@ -329,7 +329,7 @@ def test_a_jobs_file_is_shown_and_kept_in_any_dialect_without_its_secrets(page: 
 # --- For everybody -----------------------------------------------------------------------------------------
 
 
-def test_all_of_it_works_by_keyboard_alone(page: Page) -> None:
+def test_compare_dialog_works_by_keyboard_alone(page: Page) -> None:
     written(page, job_file("a b"))
     reached = None
     for _step in range(12):
@@ -356,7 +356,7 @@ def test_all_of_it_works_by_keyboard_alone(page: Page) -> None:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_the_dialog_is_accessible_and_fits(browser: Browser, stack: Stack, look: str) -> None:
+def test_compare_dialog_is_accessible_and_fits_the_screen(browser: Browser, stack: Stack, look: str) -> None:
     width, height, scheme = LOOKS[look]
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, base_url=stack.base_url
@@ -378,7 +378,7 @@ def test_the_dialog_is_accessible_and_fits(browser: Browser, stack: Stack, look:
     context.close()
 
 
-def test_pages_without_an_editor_load_none_of_it(page: Page) -> None:
+def test_pages_without_an_editor_load_no_editor_code(page: Page) -> None:
     loaded: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
     for address in (

@@ -172,18 +172,18 @@ def _log(client: httpx.Client, job: str) -> str:
     return client.get(f"/api/console/v1/jobs/{job}/logs", params={"role": _role(client, job)}).text
 
 
-def test_each_way_was_gone(scene: Scene) -> None:
+def test_canary_scene_has_a_job_for_every_secret_path(scene: Scene) -> None:
     assert {"dlc", "aihc", "openpai-v2", "kubeflow", "sbatch", "own"} <= set(scene.jobs)
 
 
-def test_the_jobs_have_their_secrets(scene: Scene) -> None:
+def test_canary_job_logs_contain_their_secret(scene: Scene) -> None:
     for name, job in scene.jobs.items():
         [path] = (scene.stack.home / "jobs" / job / "1").glob("logs/*.output")
         way = "saved secret" if name == "own" else f"file {name}"
         assert way in scene.canaries.found(path.read_bytes())
 
 
-def test_no_row_of_the_database(scene: Scene) -> None:
+def test_database_rows_contain_no_secret(scene: Scene) -> None:
     everything = scene.stack.python(
         "from django.db import connection\n"
         "with connection.cursor() as cursor:\n"
@@ -196,7 +196,7 @@ def test_no_row_of_the_database(scene: Scene) -> None:
     assert [line for line in everything.splitlines() if scene.canaries.found(line)] == []
 
 
-def test_nothing_in_the_broker(scene: Scene) -> None:
+def test_redis_contains_no_secret(scene: Scene) -> None:
     everything = scene.stack.python(
         "import redis\n"
         "from django.conf import settings\n"
@@ -211,7 +211,7 @@ def test_nothing_in_the_broker(scene: Scene) -> None:
     assert scene.canaries.found(everything) == []
 
 
-def test_no_file_but_the_jobs_own(scene: Scene) -> None:
+def test_console_home_files_outside_the_job_contain_no_secret(scene: Scene) -> None:
     leaks = []
     for path in sorted(scene.stack.home.rglob("*")):
         if path.is_symlink() or not path.is_file():
@@ -227,7 +227,7 @@ def test_no_file_but_the_jobs_own(scene: Scene) -> None:
     assert leaks == []
 
 
-def test_no_program_was_told_by_its_arguments_or_environment(scene: Scene) -> None:
+def test_process_arguments_and_environments_contain_no_secret(scene: Scene) -> None:
     leaks, searched = [], 0
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -242,14 +242,14 @@ def test_no_program_was_told_by_its_arguments_or_environment(scene: Scene) -> No
     assert leaks == []
 
 
-def test_no_export(scene: Scene) -> None:
+def test_exports_contain_no_secret(scene: Scene) -> None:
     site = scene.stack.manage("site_export")
     assert scene.canaries.found(site) == []
     for address in ("/audit/export", "/audit/export?format=json", "/reports?format=csv"):
         assert scene.canaries.found(scene.client.get(address).text) == [], address
 
 
-def test_no_page_and_no_answer(scene: Scene) -> None:
+def test_pages_and_api_responses_contain_no_secret(scene: Scene) -> None:
     """From the first page wherever links lead, those of the API and of what is beside the job pages too."""
     v1 = "/api/console/v1"
     waiting = [
@@ -289,7 +289,7 @@ def test_no_page_and_no_answer(scene: Scene) -> None:
     assert leaks == []
 
 
-def test_nothing_is_shown_of_what_will_be_sent(scene: Scene) -> None:
+def test_submission_preview_contains_no_secret(scene: Scene) -> None:
     for file in scene.files.values():
         for address, more in (
             ("/jobs/form/panel", {"panel_tab": "cost"}),
@@ -300,7 +300,7 @@ def test_nothing_is_shown_of_what_will_be_sent(scene: Scene) -> None:
             assert scene.canaries.found(answer.text) == [], address
 
 
-def test_nothing_is_streamed(scene: Scene) -> None:
+def test_log_stream_contains_no_secret(scene: Scene) -> None:
     for job in scene.jobs.values():
         got, role = b"", _role(scene.client, job)
         with scene.client.stream("GET", f"/jobs/{job}/stream", params={"log": f"{role}/0"}) as answer:
@@ -312,7 +312,7 @@ def test_nothing_is_streamed(scene: Scene) -> None:
         assert scene.canaries.found(got) == []
 
 
-def test_what_is_kept_of_the_logs_is_masked(scene: Scene) -> None:
+def test_stored_logs_mask_secrets(scene: Scene) -> None:
     job = submit(scene.client, scene.files["dlc"])
     wait_for(lambda: state_of(scene.client, job) == "running" and "begin" in _log(scene.client, job))
     scene.client.post(f"/jobs/{job}/stop")

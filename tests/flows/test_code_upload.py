@@ -47,7 +47,7 @@ def opened(page: Page) -> None:
     expect(page.locator("code-upload:defined")).to_be_visible()
 
 
-def test_a_folder_becomes_the_jobs_code_and_runs(page: Page, folder: Path) -> None:
+def test_uploaded_folder_becomes_the_job_code_and_runs(page: Page, folder: Path) -> None:
     opened(page)
     page.locator("code-upload input[data-folder]").set_input_files(folder)
     expect(page.locator(".code-upload-status")).to_contain_text("uploaded")
@@ -59,7 +59,7 @@ def test_a_folder_becomes_the_jobs_code_and_runs(page: Page, folder: Path) -> No
     expect(page.locator(".log-line")).to_have_text(["from the browser", "你好", "ran"])
 
 
-def test_the_same_again_sends_no_file(page: Page, folder: Path) -> None:
+def test_unchanged_folder_uploaded_again_sends_no_file(page: Page, folder: Path) -> None:
     opened(page)
     choose = page.locator("code-upload input[data-folder]")
     choose.set_input_files(folder)
@@ -71,7 +71,7 @@ def test_the_same_again_sends_no_file(page: Page, folder: Path) -> None:
     assert [url.rpartition("/")[2] for url in asked] == ["missing", "trees"]
 
 
-def test_what_the_console_refuses_is_said_beside_the_files(page: Page, folder: Path) -> None:
+def test_code_upload_shows_console_refusal_beside_the_files(page: Page, folder: Path) -> None:
     opened(page)
     page.route(
         "**/uploads/packs",
@@ -86,7 +86,7 @@ def test_what_the_console_refuses_is_said_beside_the_files(page: Page, folder: P
     expect(page.locator(".code-upload-status")).to_have_text("Nothing was uploaded.")
 
 
-def test_by_keyboard_alone(page: Page, folder: Path) -> None:
+def test_code_upload_works_by_keyboard_alone(page: Page, folder: Path) -> None:
     # From now on the browser's list of files is ours: told at the key itself, it may hear of that too late.
     page.on("filechooser", lambda _chooser: None)
     opened(page)

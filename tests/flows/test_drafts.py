@@ -37,7 +37,7 @@ def kept(page: Page, draft: str) -> str:
     return page.request.get(f"/drafts/{draft}/file").text()
 
 
-def test_a_browser_that_is_killed_while_somebody_types_loses_two_seconds_at_most(
+def test_draft_loses_two_seconds_at_most_when_browser_is_killed(
     browser: Browser, stack: Stack, page: Page, tmp_path: Path
 ) -> None:
     context = browser.browser_type.launch_persistent_context(
@@ -75,7 +75,7 @@ def _uses(process: psutil.Process, profile: str) -> bool:
     return any(profile in word for word in process.info["cmdline"] or ())
 
 
-def test_what_is_typed_after_the_sign_in_ended_is_back_once_signed_in(page: Page, stack: Stack) -> None:
+def test_draft_typed_after_session_end_is_restored_on_sign_in(page: Page, stack: Stack) -> None:
     paste(page, job_file("signed-out"))
     draft = draft_of(page)
     page.context.clear_cookies(name="session")
@@ -92,7 +92,7 @@ def test_what_is_typed_after_the_sign_in_ended_is_back_once_signed_in(page: Page
     wait_for(lambda: "typed since" in kept(page, draft))
 
 
-def test_two_windows_on_one_draft_lose_neither_text(page: Page) -> None:
+def test_draft_open_in_two_windows_keeps_both_texts(page: Page) -> None:
     paste(page, job_file("in-two-windows"))
     draft = draft_of(page)
     second = page.context.new_page()

@@ -63,7 +63,7 @@ def screen(look: str, browser: Browser, stack: Stack) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_every_page_is_accessible_and_fits(look: str, screen: Page, scenes: dict[str, str]) -> None:
+def test_pages_are_accessible_and_fit_the_screen(look: str, screen: Page, scenes: dict[str, str]) -> None:
     found = []
     for name, address in {**pages(scenes), **DJANGOS_OWN}.items():
         screen.goto(address)

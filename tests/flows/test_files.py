@@ -31,7 +31,7 @@ def upload(page: Page, *files: Path) -> None:
     page.locator('job-files input[type="file"]').set_input_files(files)
 
 
-def test_hidden_files_are_shown_by_a_switch_that_is_remembered(page: Page, job: str) -> None:
+def test_hidden_files_switch_shows_hidden_files_and_is_remembered(page: Page, job: str) -> None:
     page.goto(f"{job}?tab=files")
     hidden = page.get_by_role("link", name=".hidden", exact=True)
     expect(page.get_by_role("link", name="results (folder)")).to_be_visible()
@@ -44,7 +44,7 @@ def test_hidden_files_are_shown_by_a_switch_that_is_remembered(page: Page, job: 
     expect(hidden).to_be_visible()
 
 
-def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str, tmp_path: Path) -> None:
+def test_files_tab_browses_uploads_and_downloads(page: Page, job: str, tmp_path: Path) -> None:
     page.keyboard.press("7")
     page.wait_for_url("**tab=files**")
     page.get_by_role("link", name="results (folder)").click()
@@ -90,7 +90,7 @@ def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str
     expect(page.get_by_role("link", name="c.txt", exact=True)).to_have_count(0)
 
 
-def test_a_file_that_is_dropped_is_uploaded_and_one_that_is_too_large_is_not(page: Page, job: str) -> None:
+def test_files_tab_uploads_dropped_file_and_refuses_too_large_one(page: Page, job: str) -> None:
     page.goto(f"{job}?tab=files")
     dropped = page.evaluate_handle(
         """() => {

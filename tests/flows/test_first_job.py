@@ -27,7 +27,7 @@ def paste(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
-def test_keys_pressed_when_new_job_opens_leave_the_file_alone(page: Page) -> None:
+def test_new_job_page_keys_on_load_leave_the_file_unchanged(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     text = page.locator("#text").input_value()
@@ -37,7 +37,7 @@ def test_keys_pressed_when_new_job_opens_leave_the_file_alone(page: Page) -> Non
     page.wait_for_url("**/")
 
 
-def test_a_file_pasted_when_new_job_opens_replaces_what_it_begins_with(page: Page) -> None:
+def test_new_job_page_paste_on_load_replaces_the_initial_text(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.evaluate(
@@ -54,7 +54,7 @@ def test_a_file_pasted_when_new_job_opens_replaces_what_it_begins_with(page: Pag
     expect(page.locator("h1")).to_have_text("pasted")
 
 
-def test_a_sweep_is_what_the_main_key_submits(page: Page) -> None:
+def test_submit_key_with_sweep_parameters_submits_the_sweep(page: Page) -> None:
     paste(page, job_file("swept", command="echo lr={lr}"))
     expect(page.locator("#job-panel")).to_contain_text("The command contains {lr}")
     page.locator("#sweep summary").click()
@@ -73,7 +73,7 @@ def state(page: Page, word: str, seconds: int = 30) -> None:
     expect(page.locator("#job-head .state-lg")).to_contain_text(word, timeout=seconds * SECONDS)
 
 
-def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:
+def test_pasted_helloworld_runs_and_reports_its_end(page: Page) -> None:
     paste(page, (SEEDS / "helloworld.json").read_text(encoding="utf-8"))
     expect(page.locator("[data-problems-for]")).to_contain_text("storageGB")
     expect(page.locator("[data-problems-for]")).to_contain_text("tmp")
@@ -87,13 +87,13 @@ def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:
     expect(page.locator(".cause")).to_contain_text("nvidia-smi")
 
 
-def test_gpu_that_the_cluster_never_has_is_a_problem_before_submission(page: Page) -> None:
+def test_gpu_missing_from_the_cluster_is_a_problem_before_submission(page: Page) -> None:
     text = (SEEDS / "helloworld.json").read_text(encoding="utf-8").replace("TITANX", "H9000")
     paste(page, text)
     expect(page.locator("[data-problems-for]")).to_contain_text("no H9000 GPU")
 
 
-def test_lines_appear_as_they_are_written(page: Page) -> None:
+def test_log_view_shows_lines_as_they_are_written(page: Page) -> None:
     command = "n=0; while true; do n=$((n+1)); echo line $n of many; sleep 0.5; done"
     paste(page, job_file("talker", command=command))
     page.keyboard.press("Control+Enter")
@@ -109,7 +109,7 @@ def test_lines_appear_as_they_are_written(page: Page) -> None:
     state(page, "Stopped")
 
 
-def test_a_job_opens_on_its_live_log(page: Page) -> None:
+def test_job_page_opens_on_its_live_log(page: Page) -> None:
     paste(page, job_file("spoken", command="echo said at once; sleep 60"))
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/jobs/*/")
@@ -123,7 +123,7 @@ def test_a_job_opens_on_its_live_log(page: Page) -> None:
     state(page, "Stopped")
 
 
-def test_again_with_one_change_is_three_acts(page: Page, scenes: dict[str, str]) -> None:
+def test_job_copy_with_one_change_takes_three_actions(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/jobs/{scenes['succeeded']}/")
     page.keyboard.press("c")
     page.wait_for_url("**/jobs/new?like=*")
@@ -136,7 +136,7 @@ def test_again_with_one_change_is_three_acts(page: Page, scenes: dict[str, str])
     expect(page.get_by_role("link", name="succeeded-job", exact=True)).to_be_visible()
 
 
-def test_what_is_wrong_is_told_beside_its_line_and_nothing_is_lost(page: Page) -> None:
+def test_invalid_job_file_shows_problem_beside_line_and_loses_nothing(page: Page) -> None:
     broken = job_file("broken").replace('"cpuNumber": 1', '"cpuNumber": "many"')
     paste(page, broken)
     expect(page.locator("[data-problem-count]")).to_have_text("1 problem")
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_told_beside_its_line_and_nothing_is_lost(page: Page) -
     expect(page.locator(".new-editor .cm-content")).to_contain_text('"many"')
 
 
-def test_what_was_typed_is_there_after_the_tab_was_closed(page: Page) -> None:
+def test_draft_survives_closing_the_tab(page: Page) -> None:
     paste(page, job_file("forgotten"))
     expect(page.locator("#draft-state")).to_contain_text("Draft saved")
     page.goto("/")
@@ -157,7 +157,7 @@ def test_what_was_typed_is_there_after_the_tab_was_closed(page: Page) -> None:
     expect(page.locator(".new-editor .cm-content")).to_contain_text('"forgotten"')
 
 
-def test_the_way_back_leads_to_what_was_typed(page: Page) -> None:
+def test_back_button_after_submission_restores_the_job_file(page: Page) -> None:
     paste(page, job_file("there-and-back"))
     page.keyboard.press("Control+Enter")
     expect(page.locator("h1")).to_have_text("there-and-back")
@@ -165,7 +165,7 @@ def test_the_way_back_leads_to_what_was_typed(page: Page) -> None:
     expect(page.locator(".new-editor .cm-content")).to_contain_text('"there-and-back"')
 
 
-def test_a_file_is_dropped_onto_the_page(page: Page, tmp_path: Path) -> None:
+def test_job_file_chosen_from_disk_is_loaded_and_submitted(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text(job_file("dropped"))
     page.goto("/jobs/new")
@@ -176,7 +176,7 @@ def test_a_file_is_dropped_onto_the_page(page: Page, tmp_path: Path) -> None:
     expect(page.locator("h1")).to_have_text("dropped")
 
 
-def test_the_list_changes_by_itself(page: Page, stack: Stack, scenes: dict[str, str]) -> None:
+def test_job_list_updates_by_itself(page: Page, stack: Stack, scenes: dict[str, str]) -> None:
     page.goto("/jobs/?q=live-job")
     expect(page.locator(".empty-title")).to_be_visible()
     other = page.context.new_page()
@@ -191,7 +191,7 @@ def test_the_list_changes_by_itself(page: Page, stack: Stack, scenes: dict[str, 
     expect(page.locator("#jobs-list .state")).to_have_text("Stopped")
 
 
-def test_without_a_script_a_job_is_submitted_all_the_same(page: Page, stack: Stack, tmp_path: Path) -> None:
+def test_job_submission_works_without_javascript(page: Page, stack: Stack, tmp_path: Path) -> None:
     browser = page.context.browser
     assert browser is not None
     context = browser.new_context(java_script_enabled=False, base_url=stack.base_url)

@@ -54,7 +54,7 @@ def _hold_first(held: list[Route], route: Route) -> None:
         held.append(route)
 
 
-def test_a_field_changes_the_text_and_its_comments_and_the_cursor_stay(page: Page) -> None:
+def test_form_field_change_edits_text_and_keeps_comments_and_focus(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     cpu = field(page, "roles-0-cpu")
@@ -67,7 +67,7 @@ def test_a_field_changes_the_text_and_its_comments_and_the_cursor_stay(page: Pag
     expect(cpu).to_have_value("4")
 
 
-def test_the_text_changes_the_field(page: Page) -> None:
+def test_form_fields_follow_text_changes(page: Page) -> None:
     paste(page, DLC.replace("commented", "first"))
     expect(field(page, "name")).to_have_value("first")
     page.locator(".new-editor .cm-content").click()
@@ -77,7 +77,7 @@ def test_the_text_changes_the_field(page: Page) -> None:
     expect(field(page, "roles-0-cpu")).to_have_value("3")
 
 
-def test_a_text_that_can_not_be_read_waits_and_loses_nothing(page: Page) -> None:
+def test_form_with_unreadable_text_waits_and_loses_nothing(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     page.locator(".new-editor .cm-content").click()
@@ -93,7 +93,7 @@ def test_a_text_that_can_not_be_read_waits_and_loses_nothing(page: Page) -> None
     expect(text(page)).to_have_value(DLC)
 
 
-def test_of_two_fast_edits_the_later_holds_and_what_is_typed_meanwhile_stays(page: Page) -> None:
+def test_form_keeps_later_of_two_fast_edits_and_typing_in_between(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     held: list[Route] = []
@@ -110,7 +110,7 @@ def test_of_two_fast_edits_the_later_holds_and_what_is_typed_meanwhile_stays(pag
     expect(field(page, "roles-0-memory")).to_have_value("8")
 
 
-def test_what_is_chosen_while_a_change_is_on_its_way_stays_chosen(page: Page) -> None:
+def test_form_selection_made_during_a_pending_change_survives(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     page.locator("[data-form-unfold]").click()
@@ -124,7 +124,7 @@ def test_what_is_chosen_while_a_change_is_on_its_way_stays_chosen(page: Page) ->
     expect(field(page, "after-0-when")).to_have_value("ended")
 
 
-def test_text_that_is_written_while_a_change_is_on_its_way_is_kept(page: Page) -> None:
+def test_text_typed_during_a_pending_change_survives(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     held: list[Route] = []
@@ -138,7 +138,7 @@ def test_text_that_is_written_while_a_change_is_on_its_way_is_kept(page: Page) -
     says(page, "^// mine\n.*from-the-form")
 
 
-def test_a_wrong_value_is_told_at_its_field_and_keeps_standing_there(page: Page) -> None:
+def test_form_invalid_value_shows_problem_at_its_field_and_stays(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     gpus = field(page, "roles-0-gpus")
@@ -166,7 +166,7 @@ def test_a_wrong_value_is_told_at_its_field_and_keeps_standing_there(page: Page)
     expect(gpus).to_have_value("two")
 
 
-def test_rows_are_filled_in_and_taken_away(page: Page) -> None:
+def test_form_adds_and_removes_rows(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
     page.locator("#group-env > summary").click()
@@ -182,7 +182,7 @@ def test_rows_are_filled_in_and_taken_away(page: Page) -> None:
     expect(page.locator("#group-env > summary")).to_contain_text("1 set")
 
 
-def test_what_the_dialect_has_no_words_for_goes_on_as_dlc(page: Page) -> None:
+def test_form_converts_to_dlc_for_fields_the_dialect_lacks(page: Page) -> None:
     paste(page, SBATCH)
     expect(field(page, "name")).to_have_value("scripted")
     page.locator("#group-libraries > summary").click()
@@ -194,7 +194,7 @@ def test_what_the_dialect_has_no_words_for_goes_on_as_dlc(page: Page) -> None:
     says(page, '"ThirdpartyLibDir": "/root/code"')
 
 
-def test_the_command_is_written_in_an_editor_that_knows_the_variables(page: Page) -> None:
+def test_command_editor_completes_variables(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     field(page, "roles-0-command").focus()
@@ -209,7 +209,7 @@ def test_the_command_is_written_in_an_editor_that_knows_the_variables(page: Page
     expect(small).to_be_focused()
 
 
-def test_what_is_shown_is_chosen_by_keys_and_remembered(page: Page) -> None:
+def test_view_choice_by_keyboard_is_remembered(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.get_by_role("radio", name="Side by side").focus()
@@ -226,7 +226,7 @@ def test_what_is_shown_is_chosen_by_keys_and_remembered(page: Page) -> None:
     expect(page.locator(".new-editor")).to_be_visible()
 
 
-def test_helloworld_of_the_manual_step_by_step_by_keys_alone(page: Page) -> None:
+def test_form_by_keyboard_alone_submits_helloworld_of_the_manual(page: Page) -> None:
     """Seed 002, section 2: basic information, cluster and GPU, environment, task role, submit, look."""
     page.add_init_script("localStorage.setItem('console.new-view', 'form')")
     page.goto("/jobs/new")
@@ -282,7 +282,7 @@ def _fill_in(page: Page, value: str) -> None:
     page.keyboard.type(value)
 
 
-def test_without_a_script_the_form_is_written_into_the_file_and_submitted(page: Page) -> None:
+def test_form_without_javascript_is_written_into_file_and_submitted(page: Page) -> None:
     browser = page.context.browser
     assert browser is not None
     base = page.url.split("/", 3)

@@ -91,7 +91,7 @@ def is_on_its_own_host(page: Page, stack: Stack) -> None:
     assert urlsplit(page.url).netloc.endswith(f".apps.localhost:{stack.port}")
 
 
-def test_one_click_opens_jupyterlab_and_a_cell_runs(page: Page, stack: Stack) -> None:
+def test_jupyterlab_one_click_start_opens_and_runs_a_cell(page: Page, stack: Stack) -> None:
     start(page, "JupyterLab")
     expect(page.get_by_role("heading", name="Opens automatically when ready")).to_be_visible()
     page.wait_for_url("**/lab*", timeout=START_S * SECONDS)
@@ -102,7 +102,7 @@ def test_one_click_opens_jupyterlab_and_a_cell_runs(page: Page, stack: Stack) ->
     run_cell(page)
 
 
-def test_tensorboard_shows_a_scalar_that_a_job_wrote(page: Page, stack: Stack) -> None:
+def test_tensorboard_shows_a_scalar_written_by_a_job(page: Page, stack: Stack) -> None:
     submit(page, "writes-curves", WRITES_CURVES)
     state(page, "Succeeded", START_S)
     page.get_by_role("button", name="More").click()
@@ -130,7 +130,7 @@ def test_tensorboard_shows_a_scalar_that_a_job_wrote(page: Page, stack: Stack) -
     assert "4321" in told
 
 
-def test_a_gradio_app_announced_by_its_job_appears_and_answers(page: Page, stack: Stack) -> None:
+def test_gradio_app_announced_by_its_job_appears_and_responds(page: Page, stack: Stack) -> None:
     submit(page, "greets", GRADIO)
     state(page, "Running", START_S)
     page.get_by_role("link", name="Connect").click()
@@ -146,7 +146,7 @@ def test_a_gradio_app_announced_by_its_job_appears_and_answers(page: Page, stack
     expect(app.get_by_label("Told")).to_have_value("Hello Ada!", timeout=START_S * SECONDS)
 
 
-def test_a_shell_holds_what_it_was_given_and_lands_in_the_terminal(page: Page) -> None:
+def test_shell_start_opens_the_terminal_and_runs_commands(page: Page) -> None:
     start(page, "Shell")
     page.wait_for_url("**/?tab=terminal*", timeout=START_S * SECONDS)
     expect(page.locator(".xterm-rows")).to_contain_text(re.compile("[$#] "), timeout=START_S * SECONDS)
@@ -155,7 +155,7 @@ def test_a_shell_holds_what_it_was_given_and_lands_in_the_terminal(page: Page) -
     expect(page.locator(".xterm-rows")).to_contain_text("42001", timeout=START_S * SECONDS)
 
 
-def test_what_is_not_installed_says_so_with_its_log(page: Page) -> None:
+def test_interactive_start_of_missing_app_shows_the_reason(page: Page) -> None:
     start(page, "VS Code")
     expect(page.get_by_role("heading", name="The job ended before it could be opened")).to_be_visible(
         timeout=START_S * SECONDS

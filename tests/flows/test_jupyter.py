@@ -98,7 +98,7 @@ def _run(cell: Locator) -> bool:
     return True
 
 
-def test_what_will_be_mended_is_shown_though_an_earlier_check_was_not_answered(page: Page) -> None:
+def test_new_job_page_shows_fixes_after_a_delayed_earlier_check(page: Page) -> None:
     asked: list[Route] = []
 
     def keep_the_first(route: Route) -> None:
@@ -117,7 +117,7 @@ def test_what_will_be_mended_is_shown_though_an_earlier_check_was_not_answered(p
     expect(page.locator(".diff-old")).to_contain_text("--ip 0.0.0.0")
 
 
-def test_the_mended_one_opens_from_its_link_and_runs_a_cell(page: Page, stack: Stack) -> None:
+def test_fixed_jupyter_job_opens_from_its_link_and_runs_a_cell(page: Page, stack: Stack) -> None:
     submit(page, keep_original=False)
     expect(page.locator("#command-1")).to_contain_text("--ip=127.0.0.1")
     link = page.get_by_role("link", name="Open jupyter")
@@ -133,7 +133,7 @@ def test_the_mended_one_opens_from_its_link_and_runs_a_cell(page: Page, stack: S
     run_cell(notebook)
 
 
-def test_the_original_runs_as_it_was_written_on_request(page: Page) -> None:
+def test_jupyter_original_requested_unfixed_runs_unchanged(page: Page) -> None:
     submit(page, keep_original=True)
     expect(page.locator("#command-1")).to_contain_text("--ip 0.0.0.0")
     page.get_by_role("link", name="Logs").click()

@@ -59,7 +59,7 @@ def per_hour(page: Page) -> Locator:
 
 
 @pytest.mark.usefixtures("priced")
-def test_the_price_follows_a_field_of_the_form(page: Page) -> None:
+def test_panel_price_follows_the_replicas_field(page: Page) -> None:
     paste(page, FILE)
     expect(field(page, "name")).to_have_value("looked-at")
     expect(panel(page)).to_contain_text("Can start now on")
@@ -74,7 +74,7 @@ def test_the_price_follows_a_field_of_the_form(page: Page) -> None:
     expect(panel(page)).not_to_contain_text("Can start now on")
 
 
-def test_what_would_start_it_leads_to_the_field_that_says_so(page: Page) -> None:
+def test_panel_start_suggestion_leads_to_its_form_field(page: Page) -> None:
     large = {"PodCount": 3, "ResourceConfig": {"CPU": "22", "Memory": "1Gi"}}  # of 64; others' jobs need some
     paste(page, json.dumps({**json.loads(FILE), "JobSpecs": [{"Type": "Worker", **large}]}))
     expect(field(page, "name")).to_have_value("looked-at")
@@ -84,7 +84,7 @@ def test_what_would_start_it_leads_to_the_field_that_says_so(page: Page) -> None
     expect(panel(page)).to_contain_text("Can start now on")
 
 
-def test_what_will_be_sent_is_what_is_downloaded(page: Page) -> None:
+def test_panel_script_preview_equals_the_download(page: Page) -> None:
     paste(page, FILE)
     expect(field(page, "name")).to_have_value("looked-at")
     expect(panel(page).get_by_role("heading", name="Resource quota")).to_be_visible()
@@ -103,7 +103,7 @@ def test_what_will_be_sent_is_what_is_downloaded(page: Page) -> None:
     expect(script).to_contain_text("echo looked again")
 
 
-def test_a_dry_run_is_asked_for_and_answered(page: Page) -> None:
+def test_panel_dry_run_validates_on_the_cluster(page: Page) -> None:
     paste(page, FILE)
     expect(field(page, "name")).to_have_value("looked-at")
     page.get_by_role("radio", name="Generated script").check(force=True)
@@ -121,7 +121,7 @@ ARRAY: Final = (
 
 
 @pytest.mark.usefixtures("priced")
-def test_an_array_says_how_many_jobs_it_is_and_what_all_of_them_cost(page: Page) -> None:
+def test_panel_for_an_array_shows_job_count_and_total_cost(page: Page) -> None:
     paste(page, ARRAY)
     submit = page.locator("[data-primary]")
     expect(submit).to_contain_text("Submit 6 jobs")

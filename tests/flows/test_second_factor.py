@@ -84,7 +84,7 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     context.close()
 
 
-def test_a_passkey_is_added_signs_in_and_is_removed(page: Page, person: Person) -> None:
+def test_passkey_is_added_signs_in_and_is_removed(page: Page, person: Person) -> None:
     person.gives_the_password(page)
     person.is_in(page)
     page.goto("/settings/sign-in")
@@ -111,7 +111,7 @@ def test_a_passkey_is_added_signs_in_and_is_removed(page: Page, person: Person) 
     expect(page.get_by_role("alert")).to_be_visible()
 
 
-def test_a_key_stands_beside_the_password(page: Page, person: Person) -> None:
+def test_security_key_is_required_beside_the_password(page: Page, person: Person) -> None:
     person.gives_the_password(page)
     person.is_in(page)
     page.goto("/settings/second-factor/keys/new")
@@ -126,7 +126,7 @@ def test_a_key_stands_beside_the_password(page: Page, person: Person) -> None:
     person.is_in(page)
 
 
-def test_an_app_is_set_up_and_its_codes_are_asked_for(page: Page, person: Person) -> None:
+def test_authenticator_app_after_set_up_requires_its_codes(page: Page, person: Person) -> None:
     person.gives_the_password(page)
     person.is_in(page)
     page.goto("/settings/sign-in")

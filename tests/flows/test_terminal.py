@@ -38,7 +38,7 @@ def job(page: Page) -> str:
     return page.url.partition("?")[0]
 
 
-def test_a_person_types_into_a_terminal_and_finds_it_again(page: Page, job: str) -> None:
+def test_terminal_takes_typing_and_survives_a_page_reload(page: Page, job: str) -> None:
     page.keyboard.press("t")
     page.wait_for_url("**tab=terminal**")
     shows(page, "$")
@@ -66,7 +66,7 @@ def test_a_person_types_into_a_terminal_and_finds_it_again(page: Page, job: str)
     expect(page.get_by_role("status").filter(has_text="This terminal has ended")).to_be_visible()
 
 
-def test_a_downloaded_key_and_the_shown_command_open_the_job(
+def test_downloaded_key_with_the_shown_command_opens_the_job(
     page: Page, job: str, stack: Stack, tmp_path: Path
 ) -> None:
     page.goto(f"{job}?tab=connect")

@@ -68,7 +68,7 @@ def write_command(page: Page, field: Locator, value: str) -> None:
 
 
 @pytest.mark.usefixtures("lingjun")
-def test_every_field_filled_in_once_makes_the_expected_file(page: Page) -> None:
+def test_form_with_every_field_filled_in_makes_the_expected_file(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".cm-editor").first).to_be_visible()
     wait_for(lambda: unfolded(page), timeout=PATIENCE_S)

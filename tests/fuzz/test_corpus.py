@@ -7,7 +7,7 @@ from tests.fuzz.target import corpus, try_text
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_text_of_the_corpus_is_accepted_or_refused(name: str) -> None:
+def test_dialect_parser_accepts_or_refuses_each_corpus_text(name: str) -> None:
     texts = corpus(name)
     assert texts, "run `python -m tests.fuzz --keep`"
     for text in texts:

@@ -26,7 +26,7 @@ MARGIN = 5
         ("jupyter", "dlc"),
     ],
 )
-def test_text_made_to_cost_much_is_checked_fixed_and_converted_cheaply(what: str, conversion: str) -> None:
+def test_hostile_text_is_checked_fixed_and_converted_cheaply(what: str, conversion: str) -> None:
     text = hostile()[what]()
     names = ("check", "fix", "sweep", "difference", "site.yaml", f"convert to {conversion}")
     assert too_costly(text, margin=MARGIN, only=names) == []
@@ -35,18 +35,18 @@ def test_text_made_to_cost_much_is_checked_fixed_and_converted_cheaply(what: str
 @pytest.mark.parametrize(
     "what", ["dotenv", "dotenv blanks", "dotenv comments", "dotenv names", "dotenv quotes", "params"]
 )
-def test_list_of_variables_made_to_cost_much_is_taken_or_refused_cheaply(what: str) -> None:
+def test_hostile_variable_list_is_accepted_or_refused_cheaply(what: str) -> None:
     text = hostile()[what]()
     assert too_costly(text, margin=MARGIN, only=("environment", "short environment")) == []
 
 
-def test_converted_text_is_no_longer_than_its_bound() -> None:
+def test_conversion_exceeding_the_length_limit_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         dialects.convert(Document(shared_variable()), "openpai-v2")
     assert [each.code for each in caught.value.problems] == ["expands_too_far"]
 
 
-def test_cost_counts_cpu_time_and_the_peak_of_memory() -> None:
+def test_cost_counts_cpu_time_and_peak_memory() -> None:
     cpu_s, memory = cost(lambda: (bytearray(200 * 2**20), sum(range(5_000_000))))
     assert cpu_s > 0.01
     assert memory > 150 * 2**20

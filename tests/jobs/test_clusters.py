@@ -25,7 +25,7 @@ NONSENSE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("config", NONSENSE, ids=str)
-def test_settings_that_make_no_sense_are_told_and_end_nobody(config: dict[str, Any]) -> None:
+def test_cluster_with_invalid_settings_raises_error_and_shows_trouble(config: dict[str, Any]) -> None:
     cluster = make_cluster("local", config=config)
     with pytest.raises(BadSettings, match="The settings of local make no sense: "):
         backend_for(cluster)

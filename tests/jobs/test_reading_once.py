@@ -155,7 +155,7 @@ def test_editor_check_reads_the_file_once(person: User, count: Count, name: str)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_form_that_follows_reads_each_text_once(person: User, count: Count, name: str) -> None:
+def test_form_change_reads_submitted_text_once(person: User, count: Count, name: str) -> None:
     text = clear(count, files()[name])
     answer = browser(person).post(reverse("job_form_change"), {"text": text, "name": "second"})
     changed = answer.json()["text"]

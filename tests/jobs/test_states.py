@@ -48,14 +48,14 @@ def seen(**states: list[ReplicaState]) -> list[Replica]:
         ([role("w", 2, None)], {"w": [X, F]}, State.SUCCEEDED, None),
     ],
 )
-def test_counts_decide_as_the_scm_page_says(
+def test_verdict_follows_completion_counts_of_scm_page(
     roles: list[RoleSpec], states: dict[str, list[ReplicaState]], expected: State | None, trigger: str | None
 ) -> None:
     found = verdict(roles, seen(**states))
     assert (found.state, found.trigger) == (expected, trigger)
 
 
-def test_a_success_counts_the_replicas_that_failed() -> None:
+def test_verdict_of_success_counts_failed_replicas() -> None:
     found = verdict([role("w", 3, None)], seen(w=[S, F, F]))
     assert (found.state, found.failed, found.total) == (State.SUCCEEDED, 2, 3)
 
@@ -71,7 +71,7 @@ replica_states = st.sampled_from(list(ReplicaState))
         max_size=3,
     )
 )
-def test_a_verdict_once_given_stays_as_more_replicas_end(
+def test_verdict_stays_as_more_replicas_end(
     drawn: list[tuple[int | None, int | None, list[ReplicaState]]],
 ) -> None:
     roles = [role(f"r{i}", len(states), failed, ok) for i, (failed, ok, states) in enumerate(drawn)]
@@ -84,17 +84,17 @@ def test_a_verdict_once_given_stays_as_more_replicas_end(
         assert last.state is State.FAILED
 
 
-def test_what_is_final_is_final() -> None:
+def test_final_states_have_no_transitions() -> None:
     assert all(not TRANSITIONS[state] for state in FINAL)
     assert {State.LOST} == TERMINAL - FINAL
 
 
-def test_every_live_state_can_reach_every_end_and_none_skips_submitting() -> None:
+def test_live_states_can_reach_every_end_and_none_skips_submitting() -> None:
     for state in LIVE:
         assert TRANSITIONS[state] >= TERMINAL
     assert sources_of(State.SUBMITTING) == {State.QUEUED}
     assert State.RUNNING not in TRANSITIONS[State.QUEUED]
 
 
-def test_every_end_has_one_meaning_for_the_job() -> None:
+def test_endings_lead_only_to_terminal_states() -> None:
     assert {ending.state for ending in ENDINGS.values()} <= TERMINAL

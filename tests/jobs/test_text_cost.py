@@ -58,7 +58,7 @@ def person() -> User:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_that_takes_a_text_answers_cheaply(person: User, name: str) -> None:
+def test_page_with_costly_text_answers_cheaply(person: User, name: str) -> None:
     client, text = Client(), shared_variable()
     client.force_login(person)
     ask(client, name, {"text": "{}", **PAGES[name]})  # what is imported at first use is no part of it
@@ -66,7 +66,7 @@ def test_page_that_takes_a_text_answers_cheaply(person: User, name: str) -> None
 
 
 @pytest.mark.parametrize("what", ["parameter in commands", "aliases of kubeflow"])
-def test_form_follows_a_costly_text_cheaply(person: User, what: str) -> None:
+def test_form_change_with_costly_text_answers_cheaply(person: User, what: str) -> None:
     client, text = Client(), hostile()[what]()
     client.force_login(person)
     ask(client, "job_form_change", {"text": "{}", **PAGES["job_form_change"]})
@@ -74,7 +74,7 @@ def test_form_follows_a_costly_text_cheaply(person: User, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", API)
-def test_operation_that_takes_a_file_answers_cheaply(person: User, name: str) -> None:
+def test_api_operation_with_costly_file_answers_cheaply(person: User, name: str) -> None:
     token = tokens.issue(person, scopes=tokens.SCOPES, lifetime=timedelta(days=1))
     client, text = Client(headers={"Authorization": f"Bearer {token}"}), shared_variable()
     ask(client, name, {"file": "{}", **API[name]}, content_type="application/json")

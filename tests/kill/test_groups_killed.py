@@ -77,7 +77,7 @@ def arm(arena: Arena, *points: str) -> None:
         arena.arm(point, "KILL")
 
 
-def test_a_sweep_is_accepted_once_and_each_of_its_jobs_runs_once(arena: Arena) -> None:
+def test_sweep_after_kills_is_accepted_once_and_runs_each_job_once(arena: Arena) -> None:
     told = arena.judge / "swept"
     command = f"echo +{{n}} >> {told}; sleep 0.5; echo -{{n}} >> {told}"
     body = {"file": file("swept", command), "grid": {"n": [*range(JOBS)]}, "at_once": AT_ONCE}
@@ -96,7 +96,7 @@ def test_a_sweep_is_accepted_once_and_each_of_its_jobs_runs_once(arena: Arena) -
     ]
 
 
-def test_failed_ones_again_are_run_once_more_and_not_twice(arena: Arena) -> None:
+def test_sweep_rerun_after_kill_runs_failed_jobs_exactly_once_more(arena: Arena) -> None:
     told, fixed = arena.judge / "again", arena.judge / "mended"
     command = f"echo {{n}} >> {told}; test {{n}} = 0 || test -e {fixed}"
     sweep = post(arena, "sweeps", {"file": file("again", command), "grid": {"n": [0, 1, 2]}}, key="again")[
@@ -112,7 +112,7 @@ def test_failed_ones_again_are_run_once_more_and_not_twice(arena: Arena) -> None
     assert sorted(told.read_text().split()) == ["0", "1", "1", "2", "2"]
 
 
-def test_a_sweep_that_is_being_stopped_is_stopped_to_its_end(arena: Arena) -> None:
+def test_sweep_stop_interrupted_by_kills_is_completed(arena: Arena) -> None:
     told = arena.judge / "stopped"
     body = {"file": file("stopped", f"echo {{n}} >> {told}; exec sleep 600"), "grid": {"n": [0, 1, 2]}}
     sweep = post(arena, "sweeps", body | {"at_once": 1}, key="stopped")["id"]
@@ -124,7 +124,7 @@ def test_a_sweep_that_is_being_stopped_is_stopped_to_its_end(arena: Arena) -> No
     assert told.read_text().split() == ["0"]
 
 
-def test_who_waits_for_another_starts_once_or_is_told_why_never(arena: Arena) -> None:
+def test_dependent_job_after_kills_starts_once_or_stops_with_reason(arena: Arena) -> None:
     told, go = arena.judge / "chained", arena.judge / "go"
     wait = f"echo parent >> {told}; while ! test -e {go}; do sleep 0.1; done"
     arm(arena, *ON_THE_WAY, "dependencies.before_commit")
@@ -143,7 +143,7 @@ def test_who_waits_for_another_starts_once_or_is_told_why_never(arena: Arena) ->
     assert all(arena.taken(point) for point in (*ON_THE_WAY, "dependencies.before_commit"))
 
 
-def test_a_turn_that_nobody_was_given_is_given_after_all(arena: Arena) -> None:
+def test_sweep_turn_lost_to_a_kill_is_given_later(arena: Arena) -> None:
     told = arena.judge / "turns"
     body = {"file": file("turns", f"echo {{n}} >> {told}; sleep 0.2"), "grid": {"n": [0, 1, 2]}, "at_once": 1}
     arm(arena, "turns.before_commit")

@@ -101,7 +101,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("point", "what"), CASES)
-def test_at_every_fault_point(arena: Arena, point: str, what: str) -> None:
+def test_job_survives_kill_or_freeze_at_every_fault_point(arena: Arena, point: str, what: str) -> None:
     name = f"{point}-{what}".replace(".", "-").replace("_", "-").lower()
     arena.arm(point, what)
     public_id = begin(arena, name, point)
@@ -175,7 +175,9 @@ STEPS: dict[str, Callable[[dict[str, Any]], bool]] = {
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_every_program_at_every_step(arena: Arena, program: str, step: str, number: signal.Signals) -> None:
+def test_job_survives_signal_to_every_program_at_every_step(
+    arena: Arena, program: str, step: str, number: signal.Signals
+) -> None:
     name = f"{program}-{step}-{number.name}".lower()
     public_id = arena.submit(name)
     wait_for(lambda: STEPS[step](arena.job(public_id)))
@@ -190,14 +192,14 @@ def test_every_program_at_every_step(arena: Arena, program: str, step: str, numb
     arena.stack.wait_until("/healthz", 30)
 
 
-def test_redis_losing_everything_loses_nothing(arena: Arena) -> None:
+def test_redis_flush_loses_no_job(arena: Arena) -> None:
     public_id = arena.submit("redis-empty")
     arena.stack.python("from jobs.live import bus\nbus.client().flushall()\n")
     assert wait_for(lambda: ended(arena, public_id))["state"] == "SUCCEEDED"
     assert arena.starts("redis-empty") == 1
 
 
-def test_the_whole_console_killed_while_jobs_run(arena: Arena) -> None:
+def test_console_crash_during_running_jobs_loses_no_job(arena: Arena) -> None:
     names = [f"crash-{i}" for i in range(5)]
     ids = [arena.submit(name, lines=1500) for name in names]
     wait_for(lambda: arena.job(ids[0]).get("state") == "RUNNING")
@@ -208,6 +210,6 @@ def test_the_whole_console_killed_while_jobs_run(arena: Arena) -> None:
         assert arena.starts(name) == 1
 
 
-def test_every_point_in_the_code_is_known_and_every_known_point_is_in_the_code() -> None:
+def test_fault_points_in_code_match_the_known_points() -> None:
     text = "".join(path.read_text() for path in (ROOT / "jobs").rglob("*.py"))
     assert set(re.findall(r'(?<![\w.])fault\("([^"]+)"\)', text)) == set(POINTS)

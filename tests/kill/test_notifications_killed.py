@@ -38,7 +38,9 @@ def hook(arena: Arena) -> Iterator[Receiver]:
 @pytest.mark.parametrize(
     ("point", "times"), [("notification.before_send", 1), ("notification.after_send", 2)]
 )
-def test_killed_around_sending(arena: Arena, hook: Receiver, point: str, times: int) -> None:
+def test_notification_survives_kill_around_sending_under_one_id(
+    arena: Arena, hook: Receiver, point: str, times: int
+) -> None:
     arena.arm(point, "KILL")
     public_id = arena.submit(point.replace(".", "-").replace("_", "-"), lines=3)
     wait_for(lambda: arena.taken(point), 60)

@@ -65,38 +65,38 @@ PRIVATE = {
 
 
 @pytest.mark.parametrize("who", PRIVATE)
-def test_a_private_thing_belongs_to_its_owner_and_the_admins(cast: Cast, who: str) -> None:
+def test_private_object_is_limited_to_owner_and_admins(cast: Cast, who: str) -> None:
     assert {verb for verb in Verb if can(cast.people[who], verb, cast.thing)} == PRIVATE[who]
 
 
 @pytest.mark.parametrize("who", PRIVATE)
-def test_a_public_thing_may_be_read_by_members_and_by_nobody_else(cast: Cast, who: str) -> None:
+def test_public_object_is_readable_by_members_only(cast: Cast, who: str) -> None:
     cast.thing.is_public = True
     expected = PRIVATE[who] | ({Verb.READ} if PRIVATE[who] else set())
     assert {verb for verb in Verb if can(cast.people[who], verb, cast.thing)} == expected
 
 
-def test_an_owner_who_left_the_workspace_has_lost_it(cast: Cast) -> None:
+def test_owner_outside_the_workspace_has_no_access(cast: Cast) -> None:
     owner = cast.people["owner"]
     Membership.objects.filter(user=owner).delete()  # type: ignore[misc]
     assert not any(can(owner, verb, cast.thing) for verb in Verb)
 
 
-def test_a_viewer_may_read_what_was_theirs_but_start_nothing(cast: Cast) -> None:
+def test_owner_as_viewer_may_read_but_not_submit(cast: Cast) -> None:
     owner = cast.people["owner"]
     Membership.objects.filter(user=owner).update(role=Role.VIEWER)  # type: ignore[misc]
     assert {verb for verb in Verb if can(owner, verb, cast.thing)} == {Verb.LIST, Verb.READ}
     assert not may_submit(owner, cast.workspace.pk)
 
 
-def test_workspaces_are_those_one_belongs_to(cast: Cast) -> None:
+def test_workspaces_of_a_user_are_those_of_their_memberships(cast: Cast) -> None:
     Workspace.objects.create(slug="other", name="Other")
     seen = {who: workspaces_of(person).count() for who, person in cast.people.items()}
     expected = dict.fromkeys(PRIVATE, 1) | {"stranger": 0, "disabled": 0, "anonymous": 0, "superuser": 2}
     assert seen == expected
 
 
-def test_roles_are_told_per_workspace(cast: Cast) -> None:
+def test_role_is_determined_per_workspace(cast: Cast) -> None:
     other = Workspace.objects.create(slug="other", name="Other")
     assert role_in(cast.people["owner"], cast.workspace.pk) is Role.DEVELOPER
     assert role_in(cast.people["owner"], other.pk) is None

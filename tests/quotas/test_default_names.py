@@ -31,7 +31,7 @@ def test_default_names_are_translated(admin: User, client: Client, language: str
     assert default_names.CLUSTER not in page
 
 
-def test_name_that_an_admin_typed_stays(admin: User) -> None:
+def test_name_typed_by_admin_is_not_translated(admin: User) -> None:
     Cluster.objects.update(name="Lab 3")
     with translation.override("ja"):
         assert Cluster.objects.get().title == "Lab 3"

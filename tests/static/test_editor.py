@@ -27,7 +27,7 @@ def put_editor(page: Page, site: Site, value: str = "") -> None:
     expect(page.locator("#file")).to_have_attribute("data-editor-mounted", "")
 
 
-def test_what_is_typed_is_in_the_field_and_checked_with_places(page: Page, site: Site) -> None:
+def test_editor_text_fills_the_field_and_shows_problems_in_place(page: Page, site: Site) -> None:
     site.checked["problems"] = [
         {
             "message": "No such GPU: <b>K80</b>",
@@ -60,9 +60,7 @@ def test_what_is_typed_is_in_the_field_and_checked_with_places(page: Page, site:
 @pytest.mark.parametrize(
     ("typed", "found"), [("x", "x"), ("[", '[{"a": 1}]'), ("{\n}\n", "{\n}\n"), ("中", "中")]
 )
-def test_what_is_typed_over_a_problem_takes_its_place_and_nothing_of_its_look(
-    page: Page, site: Site, typed: str, found: str
-) -> None:
+def test_editor_text_typed_over_a_problem_replaces_it(page: Page, site: Site, typed: str, found: str) -> None:
     site.checked["problems"] = [{"message": "No", "code": "no", "pointer": "/", "line": 1, "column": 1}]
     put_editor(page, site)
     page.get_by_role("textbox", name="Job file").click()
@@ -89,7 +87,7 @@ def test_control_enter_submits_with_the_main_button(page: Page, site: Site) -> N
     assert (fields["file"], fields["submit"]) == ('{"a": 1} ', "yes")
 
 
-def test_a_dropped_file_takes_the_place_of_the_text_and_can_be_undone(page: Page, site: Site) -> None:
+def test_dropped_file_replaces_the_text_and_can_be_undone(page: Page, site: Site) -> None:
     put_editor(page, site, "old")
     transfer = page.evaluate_handle(
         """() => {
@@ -106,7 +104,7 @@ def test_a_dropped_file_takes_the_place_of_the_text_and_can_be_undone(page: Page
     expect(page.locator("#file")).to_have_js_property("value", "old")
 
 
-def test_an_uploaded_file_that_is_no_text_is_refused(page: Page, site: Site) -> None:
+def test_non_text_upload_is_refused(page: Page, site: Site) -> None:
     put_editor(page, site, "kept")
     page.set_input_files(
         "[data-editor-file]", {"name": "job.bin", "mimeType": "text/plain", "buffer": b"\xff\xfe\x00"}
@@ -115,7 +113,7 @@ def test_an_uploaded_file_that_is_no_text_is_refused(page: Page, site: Site) -> 
     expect(page.locator("#file")).to_have_js_property("value", "kept")
 
 
-def test_the_editor_lets_the_keyboard_out(page: Page, site: Site) -> None:
+def test_editor_releases_keyboard_focus_on_tab(page: Page, site: Site) -> None:
     put_editor(page, site, "text")
     page.get_by_role("textbox", name="Job file").click()
     page.keyboard.press("Tab")

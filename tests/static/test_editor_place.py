@@ -96,7 +96,7 @@ def place(page: Page, syntax: str, text: str) -> Any:
     return page.evaluate(ASK, [(before + after).replace("~", "|"), len(before), syntax])
 
 
-def test_the_keys_that_lead_to_the_cursor(asking: Page) -> None:
+def test_editor_place_finds_keys_leading_to_the_cursor(asking: Page) -> None:
     wrong = {}
     for syntax, text, expected in CASES:
         found = place(asking, syntax, text)
@@ -106,7 +106,7 @@ def test_the_keys_that_lead_to_the_cursor(asking: Page) -> None:
     assert wrong == {}
 
 
-def test_what_is_typed_is_what_would_be_replaced(asking: Page) -> None:
+def test_editor_place_range_covers_the_typed_word(asking: Page) -> None:
     for syntax, text, typed in [
         ("json", '{"a": "x|y", "b": 1}', "xy"),
         ("json", '{"ab|', "ab"),
@@ -120,7 +120,7 @@ def test_what_is_typed_is_what_would_be_replaced(asking: Page) -> None:
         assert text.replace("|", "")[found["from"] : found["to"]] == typed, (syntax, text)
 
 
-def test_a_long_text_is_read_in_no_time(asking: Page) -> None:
+def test_editor_place_reads_a_long_text_quickly(asking: Page) -> None:
     text = '{"taskRoles": [' + '{"name": "a", "command": "b {[ c"}, ' * 20_000 + "{|"
     spent = asking.evaluate(
         f"""async ([text, at]) => {{

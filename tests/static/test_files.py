@@ -45,7 +45,7 @@ def listed_in(template: str) -> set[str]:
     return set(STATIC_TAG.findall((TEMPLATES / template).read_text()))
 
 
-def test_vendored_files_are_what_their_checksums_say() -> None:
+def test_vendored_files_match_their_checksums() -> None:
     vendor = ROOT / "vendor"
     lines = (vendor / "SHA256SUMS").read_text().splitlines()
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
@@ -56,7 +56,7 @@ def test_vendored_files_are_what_their_checksums_say() -> None:
     assert present == listed
 
 
-def test_every_vendored_package_brings_its_licence_and_its_version() -> None:
+def test_vendored_packages_have_licence_and_version() -> None:
     folders = [path for path in (ROOT / "vendor").iterdir() if path.is_dir()]
     assert folders
     for folder in folders:
@@ -64,19 +64,19 @@ def test_every_vendored_package_brings_its_licence_and_its_version() -> None:
         assert "Permission is hereby granted" in (folder / "LICENSE").read_text()
 
 
-def test_modules_that_pages_preload_are_those_that_they_import() -> None:
+def test_preloaded_modules_match_the_imported_ones() -> None:
     base = imported_by("console/console.js")
     assert listed_in("console/modules.html") == base - {"console/console.js"}
     assert listed_in("console/modules_log.html") == imported_by("console/logview.js") - base
     assert listed_in("console/modules_editor.html") == imported_by("console/editor.js") - base
 
 
-def test_templates_name_only_static_files_that_exist() -> None:
+def test_templates_name_only_existing_static_files() -> None:
     named = {name for path in TEMPLATES.rglob("*.html") for name in STATIC_TAG.findall(path.read_text())}
     assert {name for name in named if finders.find(name) is None} == set()
 
 
-def test_every_icon_is_in_the_sprite() -> None:
+def test_icons_used_are_all_in_the_sprite() -> None:
     [sprite] = ROOT.glob("vendor/tabler-icons-*/sprite.svg")
     drawn = set(re.findall(r'<symbol id="([^"]+)"', sprite.read_text()))
     used = set()
@@ -92,14 +92,14 @@ def test_every_icon_is_in_the_sprite() -> None:
 @pytest.mark.parametrize(
     "path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: str(path.relative_to(TEMPLATES))
 )
-def test_no_template_has_what_the_security_policy_forbids(path: Path) -> None:
+def test_templates_contain_nothing_forbidden_by_the_security_policy(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"\sstyle\s*=|<style\b|\son[a-z]+\s*=|javascript:", text)
     assert not re.search(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", text)
     assert "hx-on" not in text
 
 
-def test_a_page_with_a_log_weighs_little() -> None:
+def test_log_page_assets_stay_within_the_size_limit() -> None:
     names = {
         *listed_in("console/document.html"),
         *listed_in("base.html"),

@@ -33,7 +33,7 @@ def shell(page: Page, site: Site) -> Page:
     return page
 
 
-def test_a_key_does_what_it_says_unless_somebody_types(shell: Page, site: Site) -> None:
+def test_shortcut_key_acts_unless_typing_or_disabled(shell: Page, site: Site) -> None:
     shell.get_by_role("textbox", name="Name").press("c")
     assert shell.url == f"{site.url}/"
     shell.get_by_role("textbox", name="Name").blur()
@@ -49,7 +49,7 @@ def test_a_key_does_what_it_says_unless_somebody_types(shell: Page, site: Site) 
     shell.wait_for_url("**/there")
 
 
-def test_the_palette_runs_commands_by_keyboard_alone(shell: Page) -> None:
+def test_palette_runs_commands_by_keyboard_alone(shell: Page) -> None:
     shell.keyboard.press("Control+k")
     box = shell.get_by_role("combobox", name="Search and commands")
     expect(box).to_be_focused()
@@ -59,7 +59,7 @@ def test_the_palette_runs_commands_by_keyboard_alone(shell: Page) -> None:
     shell.wait_for_url("**/there")
 
 
-def test_something_final_is_asked_about_first(shell: Page, site: Site) -> None:
+def test_final_action_requires_confirmation(shell: Page, site: Site) -> None:
     shell.get_by_role("button", name="Stop job").click()
     question = shell.get_by_role("alertdialog")
     expect(question).to_contain_text("Stop it?")
@@ -71,14 +71,14 @@ def test_something_final_is_asked_about_first(shell: Page, site: Site) -> None:
     assert [path for path, _ in site.posted] == ["/stop"]
 
 
-def test_an_id_is_copied_and_said_so(shell: Page) -> None:
+def test_copy_button_copies_the_id_and_announces_it(shell: Page) -> None:
     shell.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shell.get_by_role("button", name="Copy the id").click()
     expect(shell.locator("#announcer")).to_have_text("Copied")
     assert shell.evaluate("navigator.clipboard.readText()") == "4f7k2m9x"
 
 
-def test_the_theme_is_kept_and_follows_the_system_until_chosen(shell: Page) -> None:
+def test_theme_follows_the_system_until_chosen_and_is_remembered(shell: Page) -> None:
     root = shell.locator("html")
     shell.emulate_media(color_scheme="dark")
     expect(root).to_have_attribute("data-bs-theme", "dark")
@@ -89,13 +89,13 @@ def test_the_theme_is_kept_and_follows_the_system_until_chosen(shell: Page) -> N
     expect(root).to_have_attribute("data-bs-theme", "light")
 
 
-def test_times_are_relative_with_the_exact_one_at_hand(shell: Page) -> None:
+def test_times_are_shown_short_with_exact_time_as_title(shell: Page) -> None:
     time = shell.locator("time")
     expect(time).to_have_text("Jan 1, 2020")
     expect(time).to_have_attribute("title", re.compile("2020"))
 
 
-def test_a_hidden_page_holds_no_connection(shell: Page, site: Site) -> None:
+def test_hidden_page_closes_its_connection(shell: Page, site: Site) -> None:
     wait_for(lambda: site.open_streams == 1)
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
     tell = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -105,7 +105,7 @@ def test_a_hidden_page_holds_no_connection(shell: Page, site: Site) -> None:
     wait_for(lambda: site.open_streams == 1)
 
 
-def test_the_page_works_on_a_phone(shell: Page) -> None:
+def test_page_on_a_phone_fits_and_toggles_navigation(shell: Page) -> None:
     shell.set_viewport_size({"width": 390, "height": 844})
     assert shell.evaluate("document.documentElement.scrollWidth") <= 390
     navigation = shell.locator("#sidebar")

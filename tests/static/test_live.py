@@ -34,7 +34,7 @@ def put_fragments(page: Page, site: Site) -> None:
     expect(page.locator("[data-live-status]")).to_have_attribute("data-state", "live")
 
 
-def test_only_what_changed_is_fetched_anew(page: Page, site: Site) -> None:
+def test_live_change_refetches_only_affected_fragments(page: Page, site: Site) -> None:
     put_fragments(page, site)
     site.changes.append(("changed", {"names": ["job:one"]}))
     expect(page.locator("#one")).to_have_text("1")
@@ -44,7 +44,7 @@ def test_only_what_changed_is_fetched_anew(page: Page, site: Site) -> None:
     assert len(site.asks("/fragment/one")) == 1
 
 
-def test_many_changes_are_at_most_two_fetches_a_second(page: Page, site: Site) -> None:
+def test_live_changes_in_bulk_cause_at_most_two_fetches_per_second(page: Page, site: Site) -> None:
     put_fragments(page, site)
     started = time.monotonic()
     for _ in range(50):
@@ -56,7 +56,7 @@ def test_many_changes_are_at_most_two_fetches_a_second(page: Page, site: Site) -
     assert 2 <= len(site.asks("/fragment/jobs")) <= most
 
 
-def test_a_page_goes_on_where_it_was_and_a_reset_fetches_everything(page: Page, site: Site) -> None:
+def test_live_stream_resumes_after_drop_and_reset_refetches_all(page: Page, site: Site) -> None:
     put_fragments(page, site)
     site.changes.append(("changed", {"names": ["job:one"]}))
     expect(page.locator("#one")).to_have_text("1")
@@ -67,7 +67,7 @@ def test_a_page_goes_on_where_it_was_and_a_reset_fetches_everything(page: Page, 
     expect(page.locator("#one")).to_have_text("2")
 
 
-def test_nothing_is_taken_from_under_somebody_who_types(page: Page, site: Site) -> None:
+def test_form_fragment_is_not_replaced_while_typing(page: Page, site: Site) -> None:
     put(site, f"{FRAGMENTS}{FORM}")
     page.goto("/")
     field = page.get_by_role("textbox", name="Name")
@@ -79,7 +79,7 @@ def test_nothing_is_taken_from_under_somebody_who_types(page: Page, site: Site) 
     expect(page.locator("#form")).to_have_text("1")
 
 
-def test_nothing_that_comes_late_is_put_under_somebody_who_types(page: Page, site: Site) -> None:
+def test_late_form_fragment_is_not_inserted_while_typing(page: Page, site: Site) -> None:
     put(site, f"{FRAGMENTS}{FORM}")
     page.goto("/")
     asked: list[Route] = []
@@ -104,7 +104,7 @@ def test_nothing_that_comes_late_is_put_under_somebody_who_types(page: Page, sit
     expect(page.locator("#form")).to_have_text("2")
 
 
-def test_the_state_of_a_job_is_in_the_tab(page: Page, site: Site) -> None:
+def test_job_state_is_shown_in_tab_title_and_icon(page: Page, site: Site) -> None:
     put(site, '<h1 data-tab-state="failed" data-tab-title="Failed">bert</h1>')
     page.goto("/")
     expect(page).to_have_title("Failed · Test · Job Console")

@@ -43,7 +43,7 @@ def open_log(page: Page, site: Site) -> None:
 # What bytes become -----------------------------------------------------------------------------------
 
 
-def test_hostile_bytes_are_shown_as_text_and_steer_nothing(page: Page, site: Site) -> None:
+def test_hostile_bytes_are_shown_as_text_without_effect(page: Page, site: Site) -> None:
     site.log += (
         b"<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\n"
         b"\x1b]8;;javascript:window.hacked=1\x07a link\x1b]8;;\x07 and \x1b]0;a title\x1b\\after\n"
@@ -64,7 +64,7 @@ def test_hostile_bytes_are_shown_as_text_and_steer_nothing(page: Page, site: Sit
     assert page.locator(".log-lines a, .log-lines img, .log-lines script").count() == 0
 
 
-def test_colours_are_classes_and_custom_properties_and_carry_over_lines(page: Page, site: Site) -> None:
+def test_colours_become_classes_and_carry_over_lines(page: Page, site: Site) -> None:
     site.log += (
         b"\x1b[1;31mred\nstill red\x1b[0m plain \x1b[38;5;208mpalette\x1b[0m \x1b[48;2;1;2;3mtrue\x1b[0m\n"
     )
@@ -74,7 +74,7 @@ def test_colours_are_classes_and_custom_properties_and_carry_over_lines(page: Pa
     expect(page.locator(".ansi-any-bg")).to_have_text("true")
 
 
-def test_a_progress_bar_overwrites_itself(page: Page, site: Site) -> None:
+def test_progress_bar_overwrites_itself(page: Page, site: Site) -> None:
     open_log(page, site)
     for percent in range(0, 101, 10):
         site.log += b"\r%3d%%|bar" % percent
@@ -102,7 +102,7 @@ def test_characters_and_sequences_split_between_chunks_become_whole(page: Page, 
     expect(page.locator(".ansi-green-fg")).to_have_text("green!")
 
 
-def test_a_line_of_a_hundred_thousand_characters_is_cut_until_asked_for(page: Page, site: Site) -> None:
+def test_line_of_hundred_thousand_characters_is_cut_until_expanded(page: Page, site: Site) -> None:
     site.log += b"x" * 100_000 + b"\nafter\n"
     open_log(page, site)
     first = page.locator(".log-line").first
@@ -113,7 +113,7 @@ def test_a_line_of_a_hundred_thousand_characters_is_cut_until_asked_for(page: Pa
     assert lines(page) == ["x" * 100_000, "after"]
 
 
-def test_a_single_endless_line_is_broken_and_never_fills_the_page(page: Page, site: Site) -> None:
+def test_endless_line_is_broken_and_never_fills_the_page(page: Page, site: Site) -> None:
     site.log += b"y" * 3_000_000
     open_log(page, site)
     expect(page.locator(".log-line").first).to_be_visible()
@@ -123,7 +123,7 @@ def test_a_single_endless_line_is_broken_and_never_fills_the_page(page: Page, si
 # The window ------------------------------------------------------------------------------------------
 
 
-def test_of_two_hundred_thousand_lines_few_are_rows_and_all_can_be_reached(page: Page, site: Site) -> None:
+def test_long_log_renders_few_rows_and_reaches_all_lines(page: Page, site: Site) -> None:
     site.log += numbered(0, 200_000)
     open_log(page, site)
     expect(page.locator(".log-line").last).to_have_text("line 199999")
@@ -148,7 +148,7 @@ def test_of_two_hundred_thousand_lines_few_are_rows_and_all_can_be_reached(page:
     expect(page.locator(".log-line").last).to_have_text("line 199999")
 
 
-def test_scrolling_up_keeps_what_is_read_where_it_is(page: Page, site: Site) -> None:
+def test_scrolling_up_preserves_the_reading_position(page: Page, site: Site) -> None:
     site.log += numbered(0, 50_000)
     open_log(page, site)
     expect(page.locator(".log-line").last).to_have_text("line 49999")
@@ -162,7 +162,7 @@ def test_scrolling_up_keeps_what_is_read_where_it_is(page: Page, site: Site) -> 
     assert page.evaluate(at_top) == reading
 
 
-def test_a_flood_of_lines_is_followed_with_a_steady_page(page: Page, site: Site) -> None:
+def test_flood_of_lines_is_followed_with_bounded_rows(page: Page, site: Site) -> None:
     open_log(page, site)
     for block in range(20):
         site.log += numbered(block * 50_000, (block + 1) * 50_000)
@@ -173,7 +173,7 @@ def test_a_flood_of_lines_is_followed_with_a_steady_page(page: Page, site: Site)
     assert seen == [f"line {number}" for number in range(1_000_000 - len(seen), 1_000_000)]
 
 
-def test_a_gap_left_by_the_cap_is_told_and_passed_in_both_directions(page: Page, site: Site) -> None:
+def test_truncation_gap_is_shown_and_passed_in_both_directions(page: Page, site: Site) -> None:
     site.state = "truncated"
     site.log += numbered(0, 40_000)
     start, end = site.log.index(b"line 300\n") + 4, site.log.index(b"line 39900\n") + 4
@@ -192,7 +192,7 @@ def test_a_gap_left_by_the_cap_is_told_and_passed_in_both_directions(page: Page,
     assert lines(page) == expected
 
 
-def test_a_log_of_one_line_is_told_in_the_singular(page: Page, site: Site) -> None:
+def test_log_of_one_line_has_status_in_the_singular(page: Page, site: Site) -> None:
     site.state = "complete"
     site.log += b"only this\n"
     open_log(page, site)
@@ -202,7 +202,7 @@ def test_a_log_of_one_line_is_told_in_the_singular(page: Page, site: Site) -> No
 # Live ------------------------------------------------------------------------------------------------
 
 
-def test_lines_appear_as_they_are_written_and_reading_up_stops_following(page: Page, site: Site) -> None:
+def test_new_lines_are_followed_until_scrolling_up(page: Page, site: Site) -> None:
     site.log += numbered(0, 500)
     open_log(page, site)
     site.log += numbered(500, 501)
@@ -229,7 +229,7 @@ def followed_from(site: Site, count: int) -> list[int]:
     return wait_for(offsets, timeout=60)
 
 
-def test_nothing_is_lost_and_nothing_comes_twice_over_lost_connections(page: Page, site: Site) -> None:
+def test_log_view_after_lost_connections_has_no_gap_and_no_duplicate(page: Page, site: Site) -> None:
     open_log(page, site)
     for block in range(8):
         followed_from(site, block + 1)
@@ -243,7 +243,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_over_lost_connections(page: Pag
     assert site.most_open_streams <= 2  # the one that was cut may not have noticed yet
 
 
-def test_invalid_bytes_in_live_text_do_not_shift_what_follows(page: Page, site: Site) -> None:
+def test_invalid_bytes_in_live_text_do_not_shift_later_lines(page: Page, site: Site) -> None:
     open_log(page, site)
     site.log += b"\xff\xff\xff broken\n"
     expect(page.locator(".log-line").last).to_have_text("\ufffd\ufffd\ufffd broken")
@@ -252,7 +252,7 @@ def test_invalid_bytes_in_live_text_do_not_shift_what_follows(page: Page, site: 
     assert lines(page)[1:] == [f"line {number}" for number in range(50)]
 
 
-def test_without_a_stream_the_log_is_asked_for(page: Page, site: Site) -> None:
+def test_log_view_without_a_stream_polls_the_log(page: Page, site: Site) -> None:
     site.streaming = False
     site.log += numbered(0, 3)
     open_log(page, site)
@@ -262,7 +262,7 @@ def test_without_a_stream_the_log_is_asked_for(page: Page, site: Site) -> None:
     expect(page.locator("[data-live-status]")).to_have_text(re.compile(r"as of \d"))
 
 
-def test_the_end_of_a_log_is_told_and_its_stream_let_go(page: Page, site: Site) -> None:
+def test_end_of_log_is_shown_and_its_stream_closed(page: Page, site: Site) -> None:
     open_log(page, site)
     site.log += b"last words\xe6"
     site.state = "complete"
@@ -271,7 +271,7 @@ def test_the_end_of_a_log_is_told_and_its_stream_let_go(page: Page, site: Site) 
     wait_for(lambda: "log" not in site.asks("/stream")[-1])
 
 
-def test_another_attempt_begins_a_log_of_its_own(page: Page, site: Site) -> None:
+def test_another_attempt_starts_a_new_log(page: Page, site: Site) -> None:
     site.log += numbered(0, 100)
     open_log(page, site)
     expect(page.locator(".log-line").last).to_have_text("line 99")
@@ -280,7 +280,7 @@ def test_another_attempt_begins_a_log_of_its_own(page: Page, site: Site) -> None
     expect(page.locator(".log-line")).to_have_text(["second attempt"])
 
 
-def test_what_is_found_is_listed_and_leads_to_its_place(page: Page, site: Site) -> None:
+def test_search_hit_is_listed_and_leads_to_its_line(page: Page, site: Site) -> None:
     site.log += numbered(0, 30_000) + b"\x1b[31mneedle\x1b[0m <b>\n" + numbered(30_000, 90_000)
     open_log(page, site)
     page.get_by_role("searchbox", name="Find in this log").fill("needle")

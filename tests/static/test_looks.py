@@ -87,7 +87,7 @@ def assert_accessible(page: Page) -> None:
     assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found] == []
 
 
-def test_every_component_is_accessible(screen: Page, site: Site) -> None:
+def test_components_are_all_accessible(screen: Page, site: Site) -> None:
     show_everything(screen, site)
     assert_accessible(screen)
     width = screen.viewport_size["width"] if screen.viewport_size else 0
@@ -95,7 +95,7 @@ def test_every_component_is_accessible(screen: Page, site: Site) -> None:
 
 
 @pytest.mark.parametrize("keys", ["Control+k", "?"])
-def test_every_dialog_is_accessible(screen: Page, site: Site, keys: str) -> None:
+def test_dialogs_are_all_accessible(screen: Page, site: Site, keys: str) -> None:
     put(site, '<a href="/" data-key="c">Again</a>')
     screen.goto("/")
     screen.keyboard.press(keys)
@@ -103,7 +103,7 @@ def test_every_dialog_is_accessible(screen: Page, site: Site, keys: str) -> None
     assert_accessible(screen)
 
 
-def test_what_the_security_policy_forbids_is_noticed(browser: Browser, site: Site) -> None:
+def test_security_policy_violation_is_detected(browser: Browser, site: Site) -> None:
     put(site, '<p style="color: red">inline</p>')
     context = browser.new_context(base_url=site.url)
     with pytest.raises(AssertionError, match="style-src-attr"), watched(context) as page:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 USAGE = '{"A100": [[1700000000, 2], [1700003600, 4]], "P100": [[1700003600, 1]]}'
 
 
-def test_hours_in_which_a_type_was_not_held_are_nought(page: Page, site: Site) -> None:
+def test_chart_rows_have_zero_for_hours_without_a_type(page: Page, site: Site) -> None:
     page.goto("/")
     rows = page.evaluate(
         "async usage => (await import('/static/console/usage-chart.js')).rows(JSON.parse(usage))", USAGE
@@ -20,7 +20,7 @@ def test_hours_in_which_a_type_was_not_held_are_nought(page: Page, site: Site) -
     assert rows == [[1700000000, 1700003600], [2, 4], [0, 1]]
 
 
-def test_a_box_with_hours_becomes_a_chart_without_breaking_the_policy(page: Page, site: Site) -> None:
+def test_usage_box_becomes_a_chart_within_the_security_policy(page: Page, site: Site) -> None:
     page.goto("/")
     page.evaluate(
         """async usage => {
@@ -35,7 +35,7 @@ def test_a_box_with_hours_becomes_a_chart_without_breaking_the_policy(page: Page
     assert page.locator(".usage-chart .u-legend .u-label").all_inner_texts()[1:] == ["A100", "P100"]
 
 
-def test_a_single_day_is_shown_as_a_day(page: Page, site: Site) -> None:
+def test_single_moment_is_charted_as_one_day(page: Page, site: Site) -> None:
     page.goto("/")
     shown = page.evaluate(
         """async usage => {
@@ -50,7 +50,7 @@ def test_a_single_day_is_shown_as_a_day(page: Page, site: Site) -> None:
     page.locator(".usage-chart canvas").wait_for()
 
 
-def test_times_are_the_persons_own(page: Page, site: Site) -> None:
+def test_chart_times_use_the_users_time_zone_and_language(page: Page, site: Site) -> None:
     site.pages["/of-a-person"] = (
         '<!doctype html><html lang="ja" data-time-zone="Asia/Tokyo"><title>x</title></html>'
     )

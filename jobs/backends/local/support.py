@@ -33,75 +33,69 @@ _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
 _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {
-    "name": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
+    "name": honour(f"{_ENVIRONMENT}::test_environment_has_openpai_job_and_role_variables"),
     "framework": honour(
-        f"{_ENVIRONMENT}::test_dlcs_and_aihcs_words",
+        f"{_ENVIRONMENT}::test_environment_has_dlc_and_aihc_variables",
         _("Each framework finds its peers through its own environment variables; a Slurm job has one node."),
     ),
-    "roles[].name": honour(f"{_ALLOCATIONS}::test_a_role_of_any_name_runs"),
-    "roles[].replicas": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
-    "roles[].command": honour(f"{CONTRACT}::test_a_job_runs_and_tells_its_end"),
+    "roles[].name": honour(f"{_ALLOCATIONS}::test_role_with_unusual_name_runs"),
+    "roles[].replicas": honour(f"{_ENVIRONMENT}::test_environment_has_openpai_job_and_role_variables"),
+    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": honour(
-        f"{_IMAGES}::test_a_command_runs_in_its_image_with_the_jobs_environment",
+        f"{_IMAGES}::test_image_command_runs_with_job_environment",
         _("Used where Podman or Docker is installed; otherwise the cluster settings decide."),
     ),
     "roles[].resources.cpu_milli": honour(
-        f"{_LIMITS}::test_a_replica_gets_the_cpu_time_it_asked_for_and_no_more",
+        f"{_LIMITS}::test_replica_gets_no_more_than_requested_cpu_time",
         _("Enforced where the machine lets the console limit CPU time; otherwise only counted."),
     ),
-    "roles[].resources.memory_mib": honour(
-        f"{_LIMITS}::test_a_replica_whose_children_take_more_than_it_was_given_ends_whole"
-    ),
-    "roles[].resources.shm_mib": honour(f"{_LIMITS}::test_shared_memory_is_as_large_as_was_asked"),
+    "roles[].resources.memory_mib": honour(f"{_LIMITS}::test_replica_over_limit_with_children_ends_whole"),
+    "roles[].resources.shm_mib": honour(f"{_LIMITS}::test_shared_memory_size_is_as_requested"),
     "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
-    "roles[].resources.gpus": honour(f"{_ALLOCATIONS}::test_gpus_are_given_to_one_at_a_time_and_come_back"),
-    "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_a_part_of_the_name_is_enough"),
+    "roles[].resources.gpus": honour(
+        f"{_ALLOCATIONS}::test_gpu_allocation_is_exclusive_and_returned_after_use"
+    ),
+    "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_gpu_type_matches_by_partial_name"),
     "roles[].resources.rdma": keep(_("All replicas run on one machine, so no such network is needed.")),
-    "roles[].ports": honour(f"{_ALLOCATIONS}::test_ports_are_free_different_and_remembered"),
+    "roles[].ports": honour(f"{_ALLOCATIONS}::test_allocated_ports_are_unique_across_replicas_and_jobs"),
     "roles[].completion.min_failed": honour(
-        f"{_ENDINGS}::test_failures_that_may_not_fail_the_job_are_told_with_its_success"
+        f"{_ENDINGS}::test_tolerated_failures_are_reported_with_job_success"
     ),
-    "roles[].completion.min_succeeded": honour(f"{_ENDINGS}::test_enough_successes_end_the_job_well"),
-    "roles[].env": honour(f"{_ENVIRONMENT}::test_the_job_file_wins_except_over_gpus"),
-    "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
-    "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
+    "roles[].completion.min_succeeded": honour(
+        f"{_ENDINGS}::test_job_succeeds_after_enough_replica_successes"
+    ),
+    "roles[].env": honour(f"{_ENVIRONMENT}::test_environment_prefers_job_file_except_for_gpus"),
+    "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
+    "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
     "roles[].nodes.labels": keep(_("Nodes on this cluster have no labels.")),
-    "env": honour(f"{_ENVIRONMENT}::test_from_inside"),
-    "secret_env": honour(f"{_ENVIRONMENT}::test_secrets_are_in_no_argument_list_and_gone_after_the_end"),
-    "registry_auth": honour(
-        f"{_IMAGES}::test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead"
-    ),
-    "registry_auth.file_uri": honour(
-        f"{_IMAGES}::test_a_login_in_a_file_reaches_the_engine_and_no_place_else"
-    ),
-    "mounts[].purpose": honour(
-        f"{_MOUNTS}::test_openpais_directories_are_told_by_the_paths_at_which_they_are"
-    ),
-    "mounts[].id": honour(f"{_MOUNTS}::test_a_dataset_is_a_folder_that_the_settings_name"),
+    "env": honour(f"{_ENVIRONMENT}::test_environment_inside_job_has_its_values_and_none_of_console"),
+    "secret_env": honour(f"{_ENVIRONMENT}::test_secrets_are_in_no_argument_list_and_gone_after_end"),
+    "registry_auth": honour(f"{_IMAGES}::test_unavailable_image_fails_replica_and_runs_nothing"),
+    "registry_auth.file_uri": honour(f"{_IMAGES}::test_registry_login_from_file_reaches_engine_only"),
+    "mounts[].purpose": honour(f"{_MOUNTS}::test_openpai_directories_are_passed_as_their_paths"),
+    "mounts[].id": honour(f"{_MOUNTS}::test_dataset_mount_resolves_to_folder_named_in_settings"),
     "mounts[].uri": honour(
-        f"{_MOUNTS}::test_a_place_of_another_system_may_be_a_folder_here",
+        f"{_MOUNTS}::test_remote_place_maps_to_configured_local_folder",
         _("The cluster settings define the available locations."),
     ),
-    "mounts[].path": honour(
-        f"{_MOUNTS}::test_a_folder_is_where_the_job_file_says_and_can_be_written_to_where_that_is_allowed"
-    ),
-    "mounts[].read_only": honour(f"{_MOUNTS}::test_read_only_is_kept_though_the_folder_could_be_written_to"),
+    "mounts[].path": honour(f"{_MOUNTS}::test_mounted_folder_is_at_requested_path_and_writable_if_allowed"),
+    "mounts[].read_only": honour(f"{_MOUNTS}::test_read_only_mount_of_writable_folder_stays_read_only"),
     "mounts[].options": approximate(
         OPTIONS_OF_MEMORY,
-        f"{_MOUNTS}::test_memory_is_as_large_as_it_is_asked_for_and_an_empty_folder_is_on_the_disk",
+        f"{_MOUNTS}::test_memory_mount_has_requested_size_and_empty_mount_is_on_disk",
     ),
-    "code.id": honour(f"{_CODE}::test_registered_code_is_known_by_its_id_and_the_job_file_may_say_otherwise"),
-    "code": honour(f"{_CODE}::test_a_repository_of_this_machine_is_fetched_at_what_was_asked_for"),
-    "code.path": honour(f"{_CODE}::test_code_without_a_path_lies_in_the_working_folder_by_its_own_name"),
-    "requirements.packages": honour(f"{_PACKAGES}::test_packages_and_their_commands_are_found"),
-    "requirements.directory": honour(f"{_PACKAGES}::test_a_list_of_packages_may_come_with_the_code"),
-    "software": honour(f"{_SOFTWARE}::test_modules_are_loaded_where_the_machine_has_them"),
-    "software.conda": honour(f"{_SOFTWARE}::test_an_environment_is_active_when_the_command_starts"),
-    "software.venv": honour(f"{_SOFTWARE}::test_an_environment_is_active_when_the_command_starts"),
-    "time_limit_s": honour(f"{_ENDINGS}::test_the_longest_running_time_ends_the_job_with_a_warning_before"),
-    "end_signal": honour(f"{_ENDINGS}::test_the_longest_running_time_ends_the_job_with_a_warning_before"),
-    "grace_s": honour(f"{CONTRACT}::test_what_ignores_the_signal_is_killed_when_its_time_is_up"),
-    "keep_failed_s": honour(f"{_ENDINGS}::test_the_folder_of_a_failed_replica_is_told_when_it_is_to_be_kept"),
+    "code.id": honour(f"{_CODE}::test_registered_code_is_found_by_id_and_overridden_by_job_file"),
+    "code": honour(f"{_CODE}::test_local_repository_is_fetched_at_requested_ref"),
+    "code.path": honour(f"{_CODE}::test_code_without_path_is_placed_under_repository_name"),
+    "requirements.packages": honour(f"{_PACKAGES}::test_pip_packages_and_their_commands_are_found"),
+    "requirements.directory": honour(f"{_PACKAGES}::test_pip_reads_requirements_from_code"),
+    "software": honour(f"{_SOFTWARE}::test_software_modules_load_where_machine_has_them"),
+    "software.conda": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
+    "software.venv": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
+    "time_limit_s": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
+    "end_signal": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
+    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
+    "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
     "cpu_affinity": keep(NOT_HERE),
     "reserve_after": keep(NOT_KEPT_HERE),
     "fault_tolerance": keep(NOBODY_WATCHES),

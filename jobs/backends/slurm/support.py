@@ -24,74 +24,72 @@ from jobs.backends.support import (
 
 _SLURM: Final = "jobs/backends/slurm/test_jobs.py"
 _STAGING: Final = "jobs/backends/slurm/test_staging.py"
-_FORGIVEN: Final = "test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven"
-_NODES: Final = "test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own"
-_LIMIT: Final = "test_the_longest_running_time_ends_the_job_with_a_warning_before"
+_FORGIVEN: Final = "test_chief_success_ends_servers_and_tolerates_failures"
+_NODES: Final = "test_roles_run_on_any_allowed_node_and_avoid_excluded_nodes"
+_LIMIT: Final = "test_time_limit_ends_job_after_warning_signal"
 
 SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(
-        f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them",
+        f"{_SLURM}::test_variables_and_secrets_arrive_unchanged",
         _("Available inside the job; the cluster's queue shows a key instead."),
     ),
     "framework": honour(
-        f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus",
+        f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus",
         _("Each framework finds its peers through its own environment variables."),
     ),
-    "roles[].name": honour(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
-    "roles[].replicas": honour(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
-    "roles[].command": honour(f"{CONTRACT}::test_a_job_runs_and_tells_its_end"),
+    "roles[].name": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
+    "roles[].replicas": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
+    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": approximate(
         _(
             "Run by Pyxis, Apptainer or Slurm itself, depending on the cluster settings; rejected "
             "if none is configured."
         ),
-        f"{_SLURM}::test_an_image_is_refused_unless_an_admin_lets_it_run_without",
+        f"{_SLURM}::test_image_job_is_refused_unless_admin_allows_run_without_image",
     ),
     "roles[].resources.cpu_milli": approximate(
-        _("Rounded up to whole CPUs."), f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"
+        _("Rounded up to whole CPUs."), f"{_SLURM}::test_replica_receives_exactly_requested_resources"
     ),
-    "roles[].resources.memory_mib": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
+    "roles[].resources.memory_mib": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
     "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
-    "roles[].resources.gpus": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
-    "roles[].resources.gpu_type": honour(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
+    "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
+    "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.rdma": keep(_("The cluster decides which network connects the nodes.")),
-    "roles[].ports": honour(f"{_SLURM}::test_a_port_that_was_asked_for_is_told_and_seen"),
+    "roles[].ports": honour(f"{_SLURM}::test_requested_port_is_passed_to_job_and_reported"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
-    "roles[].env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
+    "roles[].env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "roles[].nodes.only": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.never": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.labels": approximate(
         _("Labels with the value true are requested as node features; other labels are ignored."),
-        f"{_SLURM}::test_nodes_have_the_features_that_were_asked_for",
+        f"{_SLURM}::test_job_runs_on_node_with_requested_feature",
     ),
-    "env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
-    "secret_env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
+    "env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
+    "secret_env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "registry_auth": keep(_("Nodes log in to registries with their own credentials.")),
-    "mounts[].purpose": honour(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
+    "mounts[].purpose": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
     "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "mounts[].uri": honour(
-        f"{_STAGING}::test_places_are_where_the_job_wants_them", _("Folders that exist on the nodes.")
+        f"{_STAGING}::test_mounts_are_at_requested_paths", _("Folders that exist on the nodes.")
     ),
     "mounts[].path": honour(
-        f"{_STAGING}::test_places_are_where_the_job_wants_them",
+        f"{_STAGING}::test_mounts_are_at_requested_paths",
         _("Any path where the nodes allow user namespaces; otherwise only below the working folder."),
     ),
-    "mounts[].read_only": honour(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
-    "mounts[].options": approximate(
-        OPTIONS_OF_MEMORY, f"{_STAGING}::test_places_are_where_the_job_wants_them"
-    ),
+    "mounts[].read_only": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
+    "mounts[].options": approximate(OPTIONS_OF_MEMORY, f"{_STAGING}::test_mounts_are_at_requested_paths"),
     "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
-    "code": honour(f"{_STAGING}::test_code_of_a_repository_is_there_at_its_commit"),
-    "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_a_list_that_comes_with_the_code"),
-    "software": honour(f"{_STAGING}::test_an_environment_is_active_when_the_command_starts"),
+    "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
+    "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_requirements_in_code"),
+    "software": honour(f"{_STAGING}::test_virtual_environment_is_active_at_command_start"),
     "time_limit_s": honour(f"{_SLURM}::{_LIMIT}"),
     "end_signal": honour(f"{_SLURM}::{_LIMIT}"),
-    "grace_s": honour(f"{CONTRACT}::test_what_ignores_the_signal_is_killed_when_its_time_is_up"),
+    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": approximate(
         _("Folders of all replicas are kept until the job's files are deleted."),
-        f"{_SLURM}::test_a_failed_replicas_folder_stays",
+        f"{_SLURM}::test_failed_replica_folder_is_retained",
     ),
     "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
     "reserve_after": keep(NOT_KEPT_HERE),

@@ -65,7 +65,9 @@ def shown(answer: Any) -> str:
     return found[1]
 
 
-def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, cluster: Cluster) -> None:
+def test_account_import_shows_changes_and_applies_them_on_confirmation(
+    admin: Client, cluster: Cluster
+) -> None:
     assert f'href="{TAKE}"' in admin.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
     page = admin.get(TAKE)
     assert "+ /workspaces/vision/quotas/hpc/vision" in text_of(page)
@@ -79,7 +81,9 @@ def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, clus
     assert set(entries.values_list("actor_name", "way")) == {("root", "admin")}
 
 
-def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, accounting: FakeAccounting) -> None:
+def test_account_import_refuses_changes_different_from_the_preview(
+    admin: Client, cluster: Cluster, accounting: FakeAccounting
+) -> None:
     before = shown(admin.get(TAKE))
     accounting.tree = AccountTree((Account("speech", "", (), AccountLimits(gpus=1), None, (), ()),))
     answer = admin.post(TAKE, {"shown": before})
@@ -91,7 +95,7 @@ def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, accounting
     assert Quota.objects.get().slug == "speech"
 
 
-def test_limits_are_written_into_accounts(
+def test_account_export_writes_quota_limits_into_accounts(
     admin: Client, cluster: Cluster, accounting: FakeAccounting
 ) -> None:
     make_quota(make_workspace("vision"), cluster, "vision", gpus=4)
@@ -105,7 +109,7 @@ def test_limits_are_written_into_accounts(
 
 
 @pytest.mark.parametrize("url", [TAKE, GIVE])
-def test_what_keeps_it_from_being_done_is_said(
+def test_account_pages_show_reason_for_refusal(
     admin: Client, cluster: Cluster, accounting: FakeAccounting, url: str
 ) -> None:
     accounting.away = "sacctmgr: no slurmdbd answers"
@@ -119,7 +123,7 @@ def test_what_keeps_it_from_being_done_is_said(
 
 @pytest.mark.parametrize("who", OTHERS)
 @pytest.mark.parametrize("url", [TAKE, GIVE])
-def test_nobody_else_gets_there(cluster: Cluster, quota: Quota, who: str, url: str) -> None:
+def test_account_pages_refuse_non_admins(cluster: Cluster, quota: Quota, who: str, url: str) -> None:
     client = client_of(who, quota)
     for answer in (client.get(url), client.post(url, {"shown": "x"})):
         assert answer.status_code in (302, 403)

@@ -23,7 +23,7 @@ def said() -> set[str]:
 
 
 @pytest.mark.parametrize("language", ["zh-hans", "ja"])
-def test_each_word_of_the_admin_has_a_translation(language: str) -> None:
+def test_admin_strings_have_translations_in_each_language(language: str) -> None:
     assert "All applications" in said()
     with translation.override(language):
         left = {words for words in said() | set(WORDS) if translation.gettext(words) == words}

@@ -42,7 +42,7 @@ GROW = {
 }
 
 
-def test_whatever_grows_is_not_counted() -> None:
+def test_growing_models_use_uncounted_paginator() -> None:
     assert {model._meta.label for model in BIG} >= GROW
     for model in BIG:
         page = django_admin.site._registry[model]
@@ -51,7 +51,7 @@ def test_whatever_grows_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("model", BIG, ids=lambda model: model._meta.label)
-def test_no_page_counts_a_table(model: type, admin: Client) -> None:
+def test_admin_list_page_counts_no_whole_table(model: type, admin: Client) -> None:
     make_job()
     address = reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")  # type: ignore[attr-defined]
     table = model._meta.db_table  # type: ignore[attr-defined]
@@ -74,7 +74,7 @@ def test_no_page_counts_a_table(model: type, admin: Client) -> None:
         {"q": "root"},
     ],
 )
-def test_what_is_searched_among_jobs_has_an_index(admin: Client, asked: dict[str, str]) -> None:
+def test_job_search_in_admin_uses_an_index(admin: Client, asked: dict[str, str]) -> None:
     make_job(owner=User.objects.get(username="root"))
     with CaptureQueriesContext(connection) as queries:
         assert admin.get("/admin/jobs/job/", asked).status_code == 200
@@ -88,5 +88,5 @@ def test_what_is_searched_among_jobs_has_an_index(admin: Client, asked: dict[str
 
 
 @pytest.mark.parametrize("model", ["jobs_job", "jobs_attempt", "quotas_reservation", "quotas_adminaction"])
-def test_what_machines_write_is_not_added_by_hand(model: str, admin: Client) -> None:
+def test_machine_written_models_cannot_be_added_by_hand(model: str, admin: Client) -> None:
     assert admin.get(reverse(f"admin:{model}_add")).status_code == 403

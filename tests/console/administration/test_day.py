@@ -43,7 +43,7 @@ def text_of(client: Client) -> str:
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_sees_the_day(who: str, quota: Quota) -> None:
+def test_overview_is_hidden_from_non_admins(who: str, quota: Quota) -> None:
     client = client_of(who, quota)
     answer = client.get("/admin/")
     if who == "staff":
@@ -53,7 +53,7 @@ def test_nobody_else_sees_the_day(who: str, quota: Quota) -> None:
     assert client.get("/admin/health/").status_code in {302, 403}
 
 
-def test_what_is_in_use_free_and_borrowed(quota: Quota) -> None:
+def test_overview_shows_used_free_and_borrowed_gpus(quota: Quota) -> None:
     Node.objects.create(cluster=quota.cluster, name="n1", gpus={"A100": 8})
     holds(quota, 4, "alice")
     holds(quota, 1, "bob", borrowed=True)
@@ -63,7 +63,7 @@ def test_what_is_in_use_free_and_borrowed(quota: Quota) -> None:
     assert day.people == [("alice", 4, 1), ("bob", 1, 1)]
 
 
-def test_what_waits_longest_and_why(admin: Client, quota: Quota) -> None:
+def test_overview_shows_oldest_waiting_job_and_its_reason(admin: Client, quota: Quota) -> None:
     first = make_job(State.QUEUED, quota=quota, name="first")
     make_job(State.QUEUED, quota=quota, name="second")
     (day,) = days(timezone.now())
@@ -71,7 +71,7 @@ def test_what_waits_longest_and_why(admin: Client, quota: Quota) -> None:
     assert "Waiting for its turn." in text_of(admin)
 
 
-def test_failures_of_the_last_day_and_lost_jobs(admin: Client, quota: Quota) -> None:
+def test_overview_counts_failures_of_last_day_and_lost_jobs(admin: Client, quota: Quota) -> None:
     make_job(State.FAILED, quota=quota)
     old = make_job(State.FAILED, quota=quota)
     Job.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(hours=25))
@@ -83,7 +83,7 @@ def test_failures_of_the_last_day_and_lost_jobs(admin: Client, quota: Quota) -> 
     assert "/admin/incidents/?open=settle" in text
 
 
-def test_nodes_that_take_nothing_are_named(admin: Client, quota: Quota) -> None:
+def test_overview_lists_unschedulable_nodes(admin: Client, quota: Quota) -> None:
     Node.objects.create(cluster=quota.cluster, name="n1")
     Node.objects.create(cluster=quota.cluster, name="n2", state=NodeState.DRAINING, state_why="new disks")
     Node.objects.create(cluster=quota.cluster, name="n3", schedulable=False, why="kubelet is dead")
@@ -93,7 +93,7 @@ def test_nodes_that_take_nothing_are_named(admin: Client, quota: Quota) -> None:
     assert "kubelet is dead" in text
 
 
-def test_disk_is_told_by_what_may_still_be_written(
+def test_overview_counts_reserved_disk_space_as_used(
     admin: Client, quota: Quota, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 100 GiB root keeps 60 for itself; the console has used 30 of the other 40."""
@@ -102,7 +102,7 @@ def test_disk_is_told_by_what_may_still_be_written(
     assert "Disk: 75% used, 10.0 GB free." in text_of(admin)
 
 
-def test_a_cluster_in_trouble_says_so(admin: Client, quota: Quota) -> None:
+def test_overview_shows_cluster_errors(admin: Client, quota: Quota) -> None:
     assert "Never responded." in text_of(admin)
     Cluster.objects.update(answered_at=timezone.now() - timedelta(hours=2))
     assert "No response for 2 hours." in text_of(admin)
@@ -114,7 +114,7 @@ def test_a_cluster_in_trouble_says_so(admin: Client, quota: Quota) -> None:
     assert "Scheduling paused: smoke" in text
 
 
-def test_quotas_that_are_nearly_used_with_what_is_held_below_them(quota: Quota) -> None:
+def test_overview_lists_quotas_near_their_limit_with_child_usage(quota: Quota) -> None:
     leaf = make_quota(quota.workspace, quota.cluster, "leaf", parent=quota, most_jobs=10)
     holds(leaf, 7)
     (day,) = days(timezone.now())
@@ -124,7 +124,7 @@ def test_quotas_that_are_nearly_used_with_what_is_held_below_them(quota: Quota) 
     assert [(near.quota, near.percent) for near in day.near] == [(quota, 100)]
 
 
-def test_the_last_24_hours_are_those_that_were_written_down(quota: Quota) -> None:
+def test_overview_shows_recorded_usage_of_last_24_hours(quota: Quota) -> None:
     Node.objects.create(cluster=quota.cluster, name="n1", gpus={"A100": 8})
     holds(quota, 4)
     now = timezone.now()
@@ -138,11 +138,11 @@ def test_the_last_24_hours_are_those_that_were_written_down(quota: Quota) -> Non
     assert {hour.gpus for hour in day.hours} == {0.0}
 
 
-def test_a_console_without_clusters_says_what_to_do(admin: Client) -> None:
+def test_overview_without_clusters_suggests_adding_one(admin: Client) -> None:
     assert "No clusters yet. Add one to run jobs." in text_of(admin)
 
 
-def test_queries_do_not_grow(quota: Quota, django_assert_max_num_queries: Any) -> None:
+def test_overview_query_count_stays_fixed(quota: Quota, django_assert_max_num_queries: Any) -> None:
     for number in range(4):
         cluster = make_cluster(f"c{number}")
         Node.objects.create(cluster=cluster, name="n1", gpus={"A100": 8})
@@ -154,7 +154,7 @@ def test_queries_do_not_grow(quota: Quota, django_assert_max_num_queries: Any) -
         assert len(days(timezone.now())) == 5
 
 
-def test_every_part_is_asked_whether_it_answers(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_page_shows_status_of_each_part(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.monitoring.health.parts", lambda: {"web": "ok", "broker": "no answer"})
     text = admin.get("/admin/health/").content.decode()
     assert "web: OK" in text

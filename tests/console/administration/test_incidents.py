@@ -25,7 +25,7 @@ def press(admin: Client, name: str, *, confirmed: bool = True, **values: object)
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_sees_the_page_or_presses_a_button(who: str, quota: Quota) -> None:
+def test_incident_page_and_buttons_refuse_non_admins(who: str, quota: Quota) -> None:
     client = client_of(who, quota)
     assert client.get(PAGE).status_code in {302, 403}
     data = {"cluster": quota.cluster_id, "why": "x", "confirmed": "yes"}
@@ -34,7 +34,7 @@ def test_nobody_else_sees_the_page_or_presses_a_button(who: str, quota: Quota) -
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
 
 
-def test_the_page_says_what_is_so(admin: Client, quota: Quota, root: User) -> None:
+def test_incident_page_shows_current_state(admin: Client, quota: Quota, root: User) -> None:
     text = admin.get(PAGE).content.decode()
     assert "Read-only mode is off." in text
     assert "Scheduling is active on all clusters." in text
@@ -49,7 +49,7 @@ def test_the_page_says_what_is_so(admin: Client, quota: Quota, root: User) -> No
     assert text.count("<time ") >= 2
 
 
-def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quota: Quota) -> None:
+def test_incident_button_shows_consequences_before_acting(admin: Client, quota: Quota) -> None:
     make_job(State.RUNNING, quota=quota)
     make_job(State.QUEUED, quota=quota)
     text = press(admin, "freeze", confirmed=False, cluster=quota.cluster_id, why="the switch burns")
@@ -59,7 +59,7 @@ def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quo
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
 
 
-def test_a_cluster_is_frozen_and_let_go(admin: Client, quota: Quota, root: User) -> None:
+def test_cluster_scheduling_is_paused_and_resumed(admin: Client, quota: Quota, root: User) -> None:
     assert "Scheduling on North paused." in press(admin, "freeze", cluster=quota.cluster_id, why="smoke")
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_why == "smoke"
     assert "Scheduling on North resumed." in press(
@@ -72,21 +72,21 @@ def test_a_cluster_is_frozen_and_let_go(admin: Client, quota: Quota, root: User)
     ]
 
 
-def test_without_a_reason_nothing_happens_and_the_field_says_so(admin: Client, quota: Quota) -> None:
+def test_incident_button_without_reason_is_refused_at_the_field(admin: Client, quota: Quota) -> None:
     answer = admin.post(f"{PAGE}freeze", {"cluster": quota.cluster_id, "why": " ", "confirmed": "yes"})
     assert answer.status_code == 422
     assert "This field is required" in answer.content.decode()
     assert not AdminAction.objects.exists()
 
 
-def test_the_console_is_made_read_only_and_writable(admin: Client) -> None:
+def test_read_only_mode_is_switched_on_and_off(admin: Client) -> None:
     press(admin, "read_only", why="the database moves")
     assert ReadOnly.objects.exists()
     press(admin, "read_write", why="it has moved")
     assert not ReadOnly.objects.exists()
 
 
-def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, quota: Quota) -> None:
+def test_end_person_action_shows_counts_before_acting(admin: Client, quota: Quota) -> None:
     owner = make_user("alice")
     job = make_job(State.RUNNING, owner=owner, quota=quota)
     values: dict[str, Any] = {"person": "alice", "why": "stolen laptop", "disable": "on"}
@@ -102,7 +102,7 @@ def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, q
     assert "User not found." in press(admin, "end_person", **{**values, "person": "nobody"})
 
 
-def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:
+def test_node_notification_without_owners_creates_no_banner(admin: Client, quota: Quota) -> None:
     node = Node.objects.create(cluster=quota.cluster, name="n1")
     text = press(admin, "tell_owners", confirmed=False, node=node.pk, why="it reboots")
     assert "No jobs on n1, so nobody will be notified." in text
@@ -111,7 +111,7 @@ def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:
     assert AdminAction.objects.get().params["owners"] == 0
 
 
-def test_a_lost_job_is_settled_by_whoever_made_sure(admin: Client, quota: Quota) -> None:
+def test_lost_job_is_settled_only_after_confirmation(admin: Client, quota: Quota) -> None:
     job = make_job(State.LOST, quota=quota)
     values: dict[str, Any] = {"job": job.public_id, "state": "FAILED", "why": "the node was wiped"}
     press(admin, "settle", **values)
@@ -124,7 +124,7 @@ def test_a_lost_job_is_settled_by_whoever_made_sure(admin: Client, quota: Quota)
     assert AdminAction.objects.count() == 1
 
 
-def test_a_job_that_came_back_meanwhile_is_left_alone(admin: Client, quota: Quota) -> None:
+def test_job_running_again_is_not_settled(admin: Client, quota: Quota) -> None:
     job = make_job(State.LOST, quota=quota)
     Job.objects.filter(pk=job.pk).update(state=State.RUNNING)
     press(admin, "settle", job=job.public_id, state="FAILED", why="x", sure="on")
@@ -133,6 +133,6 @@ def test_a_job_that_came_back_meanwhile_is_left_alone(admin: Client, quota: Quot
     assert not AdminAction.objects.exists()
 
 
-def test_there_are_no_other_buttons(admin: Client) -> None:
+def test_unknown_incident_action_is_not_found(admin: Client) -> None:
     assert admin.post(f"{PAGE}explode", {"why": "x"}).status_code == 404
     assert admin.get(f"{PAGE}freeze").status_code == 405

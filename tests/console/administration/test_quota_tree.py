@@ -63,7 +63,7 @@ def running(quota: Quota, gpus: int) -> None:
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_sees_or_changes_it(who: str, quota: Quota) -> None:
+def test_quota_tree_refuses_non_admins(who: str, quota: Quota) -> None:
     client, sent = client_of(who, quota), fields(quota, default_gpus=1)
     assert client.get("/admin/tree/").status_code in {302, 403}
     assert client.get(PAGE).status_code in {302, 403}
@@ -72,7 +72,7 @@ def test_nobody_else_sees_or_changes_it(who: str, quota: Quota) -> None:
     assert quota.gpus == 8
 
 
-def test_the_whole_tree_is_on_one_page_with_its_use(admin: Client, quota: Quota, leaf: Quota) -> None:
+def test_quota_tree_shows_all_quotas_and_usage_on_one_page(admin: Client, quota: Quota, leaf: Quota) -> None:
     running(leaf, 3)
     text = text_of(admin.get("/admin/tree/", follow=True))
     assert text.index("Default") < text.index("Leaf")
@@ -81,7 +81,7 @@ def test_the_whole_tree_is_on_one_page_with_its_use(admin: Client, quota: Quota,
     assert "A100: 3 in use" in text
 
 
-def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> None:
+def test_quota_change_is_previewed_before_saving(admin: Client, quota: Quota) -> None:
     running(quota, 3)
     sent = fields(quota, default_gpus=2)
     text = text_of(admin.post(PAGE, sent))
@@ -100,7 +100,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
     assert AdminAction.objects.get().params["told"] == ["default gpus: 8 → 2"]
 
 
-def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
+def test_quota_change_other_than_previewed_is_not_saved(admin: Client, quota: Quota) -> None:
     token = shown(admin, fields(quota, default_gpus=6))
     answer = admin.post(PAGE, {**fields(quota, default_gpus=5), "save": "yes", "shown": token})
     assert "Impact of changing 1 quota" in text_of(answer)
@@ -109,7 +109,7 @@ def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
     assert not AdminAction.objects.exists()
 
 
-def test_every_unit_is_one_that_people_use(admin: Client, quota: Quota) -> None:
+def test_quota_form_takes_human_units(admin: Client, quota: Quota) -> None:
     sent = fields(
         quota,
         default_cpu_milli="12.5",
@@ -126,16 +126,14 @@ def test_every_unit_is_one_that_people_use(admin: Client, quota: Quota) -> None:
     assert 'value="A100: 4, V100: 2"' in text
 
 
-def test_an_empty_field_is_no_limit(admin: Client, quota: Quota) -> None:
+def test_quota_limit_left_empty_means_no_limit(admin: Client, quota: Quota) -> None:
     sent = fields(quota, default_gpus="")
     admin.post(PAGE, {**sent, "save": "yes", "shown": shown(admin, sent)})
     quota.refresh_from_db()
     assert quota.gpus is None
 
 
-def test_all_problems_are_told_at_once_and_what_was_typed_is_kept(
-    admin: Client, quota: Quota, leaf: Quota
-) -> None:
+def test_quota_form_shows_all_errors_and_keeps_input(admin: Client, quota: Quota, leaf: Quota) -> None:
     sent = fields(quota, default_gpus="-1", leaf_gpus_by_type="many", leaf_most_jobs="x")
     answer = admin.post(PAGE, sent)
     assert answer.status_code == 422
@@ -146,9 +144,7 @@ def test_all_problems_are_told_at_once_and_what_was_typed_is_kept(
     assert 'value="many"' in text
 
 
-def test_nobody_promises_more_than_they_hold_judged_by_the_new_numbers(
-    admin: Client, quota: Quota, leaf: Quota
-) -> None:
+def test_quota_limits_are_checked_against_new_parent_limits(admin: Client, quota: Quota, leaf: Quota) -> None:
     text = text_of(admin.post(PAGE, fields(quota, leaf_gpus="9")))
     assert "Limit of Default exceeded: 8 available, but its child quotas would have 9 in total." in text
     both = fields(quota, leaf_gpus="9", default_gpus="10")
@@ -157,7 +153,7 @@ def test_nobody_promises_more_than_they_hold_judged_by_the_new_numbers(
     assert leaf.gpus == 9
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_overwritten(admin: Client, quota: Quota) -> None:
+def test_quota_changed_by_another_user_is_not_overwritten(admin: Client, quota: Quota) -> None:
     sent = fields(quota, default_gpus=6)
     token = shown(admin, sent)
     Quota.objects.update(gpus=7)
@@ -167,13 +163,13 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(admin: Client, 
     assert quota.gpus == 7
 
 
-def test_a_cluster_without_quotas_says_what_to_do(admin: Client) -> None:
+def test_quota_tree_without_quotas_shows_a_hint(admin: Client) -> None:
     make_cluster("empty")
     assert "so no one can submit jobs to it" in text_of(admin.get("/admin/tree/empty/"))
     assert admin.get("/admin/tree/nowhere/").status_code == 404
 
 
-def test_queries_do_not_grow_with_the_tree(
+def test_quota_tree_query_count_stays_fixed(
     admin: Client, quota: Quota, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(30):

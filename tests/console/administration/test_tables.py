@@ -84,7 +84,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_file_is_shown_first_and_then_read_in(admin: Client) -> None:
+def test_table_file_is_previewed_before_import(admin: Client) -> None:
     text = "workspace,cluster,slug,name,part_of,gpus\nvision,local,train,Training,vision/all,4\n"
     answer = shown(admin, "quota", text)
     assert "+ /workspaces/vision/quotas/local/train" in answer.content.decode()
@@ -100,14 +100,14 @@ def test_a_file_is_shown_first_and_then_read_in(admin: Client) -> None:
     assert (applied.actor_name, applied.object_repr) == ("root", "quota.csv")
 
 
-def test_a_text_that_is_pasted_is_like_a_file(admin: Client) -> None:
+def test_pasted_table_is_imported_like_a_file(admin: Client) -> None:
     text = "workspace,user,role\r\nvision,alice,operator\r\n"
     answer = admin.post(url("membership"), {"text": text})
     assert confirmed(admin, "membership", answer).status_code == 302
     assert Membership.objects.get().role == "operator"
 
 
-def test_only_what_was_shown_is_done(admin: Client) -> None:
+def test_table_import_refuses_content_different_from_the_preview(admin: Client) -> None:
     answer = shown(admin, "membership", "workspace,user,role\nvision,alice,viewer\n")
     other = "workspace,user,role\nvision,alice,admin\n"
     refused = confirmed(admin, "membership", answer, text=other)
@@ -118,7 +118,7 @@ def test_only_what_was_shown_is_done(admin: Client) -> None:
     assert Membership.objects.get().role == "admin"
 
 
-def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
+def test_site_yaml_is_previewed_and_applied_on_the_same_page(admin: Client) -> None:
     text = "version: 1\nworkspaces:\n  speech: {members: {alice: admin}}\n"
     answer = shown(admin, "", text)
     assert "+ /workspaces/speech/members/alice" in answer.content.decode()
@@ -202,7 +202,7 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
         ("gputype", f"name,aliases\nA100,{'a' * 2_000_000}\n", "1:1 /: "),
     ],
 )
-def test_what_is_wrong_is_said_of_its_line_and_column_and_nothing_is_read_in(
+def test_table_error_names_line_and_column_and_imports_nothing(
     admin: Client, table: str, text: str, told: str
 ) -> None:
     before = (Quota.objects.count(), Membership.objects.count(), Spec.objects.count())
@@ -212,7 +212,7 @@ def test_what_is_wrong_is_said_of_its_line_and_column_and_nothing_is_read_in(
     assert (Quota.objects.count(), Membership.objects.count(), Spec.objects.count()) == before
 
 
-def test_all_problems_are_said_at_once(admin: Client) -> None:
+def test_table_import_shows_all_errors_at_once(admin: Client) -> None:
     rows = ('vision,"no\nbody",admin,', "nowhere,alice,admin,", "", "vision,alice,king,red")
     text = "\n".join(("workspace,user,role,colour", *rows))
     first, second, third = faults(shown(admin, "membership", text))
@@ -224,7 +224,7 @@ def test_all_problems_are_said_at_once(admin: Client) -> None:
     assert not Membership.objects.exists()
 
 
-def test_a_limit_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
+def test_limit_below_usage_requires_explicit_confirmation(admin: Client) -> None:
     quota = Quota.objects.get()
     each = Amounts(1000, 1024, {"A100": 4})
     owner = User.objects.get(username="alice")
@@ -240,7 +240,7 @@ def test_a_limit_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
     assert "1 concurrent job, above the limit of 0." in answer.content.decode()
 
 
-def test_people_members_nodes_types_specs_and_prices_are_read_in(admin: Client) -> None:
+def test_each_table_kind_is_imported(admin: Client) -> None:
     Node.objects.create(cluster=Quota.objects.get().cluster, name="n1")
     for table, text in (
         ("user", "user,unix_name\nalice,asmith\n"),
@@ -266,7 +266,7 @@ def test_people_members_nodes_types_specs_and_prices_are_read_in(admin: Client) 
     assert PriceSpan.objects.count() == 2
 
 
-def test_a_column_that_is_left_out_changes_nothing_and_an_empty_cell_takes_away(admin: Client) -> None:
+def test_missing_column_keeps_values_and_empty_cell_clears_them(admin: Client) -> None:
     quota = Quota.objects.get()
     Quota.objects.update(cpu_milli=7500, gpus_by_type={"A100": 4}, idle_warn_minutes=30, idle_percent=9)
     quota.idle_exempt_people.add(User.objects.get(username="alice"))
@@ -286,13 +286,13 @@ def test_a_column_that_is_left_out_changes_nothing_and_an_empty_cell_takes_away(
     assert Quota.objects.get(slug="t").parent is None
 
 
-def test_gpu_types_get_their_own_names(admin: Client) -> None:
+def test_gpu_type_alias_is_replaced_by_its_name(admin: Client) -> None:
     GpuType.objects.create(name="A100", aliases=["nvidia-a100"])
     imported(admin, "quota", 'workspace,cluster,slug,gpus_by_type\nvision,local,all,"{""NVIDIA-A100"": 4}"\n')
     assert Quota.objects.get().gpus_by_type == {"A100": 4}
 
 
-def test_a_quota_may_be_part_of_another_workspaces(admin: Client) -> None:
+def test_quota_may_have_parent_in_another_workspace(admin: Client) -> None:
     make_workspace("guests")
     imported(admin, "quota", "workspace,cluster,slug,part_of\nguests,local,guest,vision/all\n")
     above = Quota.objects.get(slug="guest").parent
@@ -303,7 +303,7 @@ def test_a_quota_may_be_part_of_another_workspaces(admin: Client) -> None:
     assert "A quota can't be its own parent." in faults(shown(admin, "quota", text))[0]
 
 
-def test_jobs_that_are_never_idle_come_and_go_in_site_yaml(admin: Client) -> None:
+def test_idle_exemptions_round_trip_through_site_yaml(admin: Client) -> None:
     idle = "{warn_minutes: 30, release_minutes: 60, exempt_people: [alice], exempt_labels: {keep: yes}}"
     text = f"version: 1\nworkspaces: {{vision: {{quotas: {{local: {{all: {{gpus: 8, idle: {idle}}}}}}}}}}}\n"
     text = text.replace("keep: yes", 'keep: "yes"')
@@ -319,7 +319,7 @@ def test_jobs_that_are_never_idle_come_and_go_in_site_yaml(admin: Client) -> Non
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_what_goes_out_comes_in_again_and_changes_nothing(admin: Client, table: str) -> None:
+def test_exported_tables_import_without_changes(admin: Client, table: str) -> None:
     quota = Quota.objects.get()
     make_quota(quota.workspace, quota.cluster, "t", parent=quota, gpus=2, cpu_milli=7500)
     Membership.objects.create(workspace=quota.workspace, user=User.objects.get(username="alice"))
@@ -334,7 +334,7 @@ def test_what_goes_out_comes_in_again_and_changes_nothing(admin: Client, table: 
     assert User.objects.get(username="bob").unix_name_from == "ldap"
 
 
-def test_a_download_has_what_the_lists_filters_leave(admin: Client) -> None:
+def test_download_contains_only_rows_of_list_filter(admin: Client) -> None:
     make_quota(Quota.objects.get().workspace, make_cluster("north"), "other")
     query = f"?cluster__id__exact={Quota.objects.get(slug='other').cluster.pk}"
     page = admin.get(f"/admin/quotas/quota/{query}").content.decode()
@@ -345,7 +345,7 @@ def test_a_download_has_what_the_lists_filters_leave(admin: Client) -> None:
     assert admin.get(f"{url('quota')}download/?cluster__id__exact=x").status_code == 400
 
 
-def test_no_cell_that_goes_out_is_a_formula_and_it_comes_in_as_it_was(admin: Client) -> None:
+def test_formula_cell_is_escaped_in_download_and_restored_on_import(admin: Client) -> None:
     Quota.objects.update(name='=HYPERLINK("http://evil.example")')
     text = downloaded(admin, "quota")
     [row] = rows_of(text)
@@ -355,9 +355,7 @@ def test_no_cell_that_goes_out_is_a_formula_and_it_comes_in_as_it_was(admin: Cli
     assert Quota.objects.get().gpus == 9
 
 
-def test_a_download_of_many_rows_takes_no_more_queries(
-    admin: Client, django_assert_max_num_queries: Any
-) -> None:
+def test_download_query_count_stays_fixed(admin: Client, django_assert_max_num_queries: Any) -> None:
     quota = Quota.objects.get()
     for number in range(20):
         make_quota(make_workspace(f"w{number}"), quota.cluster, "q", parent=quota)
@@ -365,7 +363,7 @@ def test_a_download_of_many_rows_takes_no_more_queries(
         assert len(rows_of(downloaded(admin, "quota"))) == 21
 
 
-def test_that_a_table_was_taken_is_in_the_audit_log(admin: Client) -> None:
+def test_download_is_recorded_in_audit_log(admin: Client) -> None:
     downloaded(admin, "membership")
     entry = AuditEntry.objects.filter(action="export").first()
     assert entry is not None
@@ -373,7 +371,7 @@ def test_that_a_table_was_taken_is_in_the_audit_log(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("table", ["", *TABLES])
-def test_each_page_is_an_admins_and_says_the_columns(admin: Client, table: str) -> None:
+def test_table_page_lists_columns_and_is_linked_from_admin_list(admin: Client, table: str) -> None:
     page = admin.get(url(table)).content.decode()
     assert "<style" not in page
     if table:
@@ -384,14 +382,14 @@ def test_each_page_is_an_admins_and_says_the_columns(admin: Client, table: str) 
 
 @pytest.mark.parametrize("table", ["", *TABLES])
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_gets_there(quota: Quota, table: str, who: str) -> None:
+def test_table_pages_refuse_non_admins(quota: Quota, table: str, who: str) -> None:
     client = client_of(who, quota)
     for answer in (client.get(url(table)), client.post(url(table)), client.get(f"{url(table)}download/")):
         assert answer.status_code in (302, 403)
         assert "next=" in answer.headers.get("Location", "next=")
 
 
-def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client) -> None:
+def test_table_errors_contain_no_console_internals(admin: Client) -> None:
     answer = shown(admin, "spec", "colour\nred\n")
     assert faults(answer) == [
         "1:1 /colour: Unknown key.",
@@ -402,14 +400,14 @@ def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client)
     assert "Traceback" not in answer.content.decode()
 
 
-def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_audit_log(admin: Client) -> None:
+def test_quota_kind_round_trips_through_tables_and_is_audited(admin: Client) -> None:
     imported(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,lingjun\n")
     assert Quota.objects.get(slug="all").kind == "lingjun"
     assert AuditEntry.objects.filter(action="update").latest("pk").changes["kind"] == ["general", "lingjun"]
     assert [row["kind"] for row in rows_of(downloaded(admin, "quota"))] == ["lingjun"]
 
 
-def test_a_kind_that_there_is_not_is_refused(admin: Client) -> None:
+def test_unknown_quota_kind_is_refused(admin: Client) -> None:
     answer = shown(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,quantum\n")
     assert faults(answer)[0].startswith("2:5 /workspaces/vision/quotas/local/all/kind: Must be one of")
     assert Quota.objects.get(slug="all").kind == "general"

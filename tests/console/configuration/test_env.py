@@ -7,7 +7,7 @@ import pytest
 from console.configuration.env import Env, EnvError
 
 
-def test_an_absent_or_blank_variable_has_its_default() -> None:
+def test_env_absent_or_blank_variable_has_its_default() -> None:
     env = Env({"BLANK": "  "})
     assert env.text("ABSENT", "x", "") == "x"
     assert env.integer("BLANK", 7, "") == 7
@@ -17,11 +17,11 @@ def test_an_absent_or_blank_variable_has_its_default() -> None:
 @pytest.mark.parametrize(
     ("raw", "value"), [("1", True), ("Yes", True), ("on", True), ("0", False), ("FALSE", False)]
 )
-def test_flags_are_words_in_any_case(raw: str, value: bool) -> None:
+def test_env_flag_words_ignore_case(raw: str, value: bool) -> None:
     assert Env({"X": raw}).flag("X", not value, "") is value
 
 
-def test_words_are_separated_by_commas() -> None:
+def test_env_words_are_split_at_commas() -> None:
     assert Env({"X": " a.example , b ,, "}).words("X", (), "") == ["a.example", "b"]
 
 
@@ -31,19 +31,19 @@ def test_env_networks_are_addresses_and_networks() -> None:
 
 
 @pytest.mark.parametrize("raw", ["*", "localhost", "10.0.0.1/8", "127.0.0.1,*"])
-def test_env_networks_refuses_anything_else(raw: str) -> None:
+def test_env_networks_refuses_invalid_values(raw: str) -> None:
     with pytest.raises(EnvError, match=r"^X must be IP addresses and networks, separated by commas"):
         Env({"X": raw}).networks("X", "")
 
 
-def test_numbers_are_bounded() -> None:
+def test_env_numbers_within_bounds_are_accepted() -> None:
     env = Env({"PORT": "8001", "SECONDS": "0.5"})
     assert env.integer("PORT", 1, "", least=1, most=65535) == 8001
     assert env.seconds("SECONDS", 1, "") == 0.5
 
 
 @pytest.mark.parametrize("raw", ["0", "65536", "-1", "8e3", "80 00", "eighty", "٣٠x"])
-def test_a_number_out_of_bounds_names_the_variable_and_the_bounds(raw: str) -> None:
+def test_env_number_out_of_bounds_error_names_variable_and_bounds(raw: str) -> None:
     with pytest.raises(
         EnvError, match=r"^PORT must be a whole number of at least 1 and at most 65535, not '.*'\.$"
     ):
@@ -51,24 +51,24 @@ def test_a_number_out_of_bounds_names_the_variable_and_the_bounds(raw: str) -> N
 
 
 @pytest.mark.parametrize("raw", ["-1", "nan", "inf", "soon"])
-def test_seconds_are_finite_and_not_negative(raw: str) -> None:
+def test_env_seconds_refuses_negative_and_infinite_values(raw: str) -> None:
     with pytest.raises(EnvError, match=r"^X must be a number of seconds, at least 0, not"):
         Env({"X": raw}).seconds("X", 1, "")
 
 
-def test_a_flag_or_a_choice_that_is_none_says_what_it_may_be() -> None:
+def test_env_flag_or_choice_error_lists_allowed_values() -> None:
     with pytest.raises(EnvError, match=r"^X must be 1 or 0, not 'maybe'\.$"):
         Env({"X": "maybe"}).flag("X", False, "")
     with pytest.raises(EnvError, match=r"^X must be one of json, console, not 'xml'\.$"):
         Env({"X": "xml"}).choice("X", "json", "", of=("json", "console"))
 
 
-def test_paths_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_env_path_becomes_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert Env({"X": "here/there"}).path("X", Path("/"), "") == tmp_path / "here" / "there"
 
 
-def test_a_secret_comes_from_the_variable_or_from_the_file_it_names(tmp_path: Path) -> None:
+def test_env_secret_is_read_from_variable_or_named_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s3cret\n")
     assert Env({"X": "plain"}).secret("X", "", "") == "plain"
@@ -76,14 +76,14 @@ def test_a_secret_comes_from_the_variable_or_from_the_file_it_names(tmp_path: Pa
     assert Env({}).secret("X", "", "") == ""
 
 
-def test_a_secret_given_twice_or_in_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_env_secret_given_twice_or_in_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EnvError, match="X and X_FILE are both set"):
         Env({"X": "a", "X_FILE": "b"}).secret("X", "", "")
     with pytest.raises(EnvError, match=r"X_FILE names .*/absent, which cannot be read"):
         Env({"X_FILE": str(tmp_path / "absent")}).secret("X", "", "")
 
 
-def test_every_variable_that_was_asked_for_describes_itself_but_not_its_value() -> None:
+def test_env_variables_describe_themselves_without_their_values() -> None:
     env = Env({"TOKEN": "s3cret"})
     env.group("Doors")
     env.secret("TOKEN", "", "Opens the door.")
@@ -94,12 +94,12 @@ def test_every_variable_that_was_asked_for_describes_itself_but_not_its_value() 
     ]
 
 
-def test_a_mapping_is_a_json_object() -> None:
+def test_env_mapping_is_a_json_object() -> None:
     assert Env({"M": '{"a": {"b": 1}}'}).mapping("M", "") == {"a": {"b": 1}}
     assert Env({}).mapping("M", "") == {}
 
 
 @pytest.mark.parametrize("raw", ["[1]", "{", "3"])
-def test_anything_else_is_no_mapping(raw: str) -> None:
+def test_env_mapping_refuses_non_objects(raw: str) -> None:
     with pytest.raises(EnvError, match="M must be a JSON object"):
         Env({"M": raw}).mapping("M", "")

@@ -31,9 +31,9 @@ MOUNTS = r"""
         ("/over/x", "lustre"),
     ],
 )
-def test_the_innermost_and_latest_mount_decides(path: str, kind: str | None) -> None:
+def test_network_type_follows_innermost_and_latest_mount(path: str, kind: str | None) -> None:
     assert network_type(MOUNTS, Path(path)) == kind
 
 
-def test_this_machines_mounts_can_be_read(tmp_path: Path) -> None:
+def test_network_filesystem_reads_mounts_of_this_machine(tmp_path: Path) -> None:
     assert network_filesystem(tmp_path / "not" / "yet" / "there") is None

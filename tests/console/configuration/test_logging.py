@@ -31,7 +31,7 @@ def _lines(style: str, level: str = "INFO") -> list[str]:
     return done.stderr.splitlines()
 
 
-def test_json_lines_carry_request_task_and_job() -> None:
+def test_json_log_lines_carry_request_task_and_job() -> None:
     submitted, away, failed = (json.loads(line) for line in _lines("json"))
     bound = {"request_id": "r1", "task_id": "t1", "job": "j1"}
     assert (
@@ -44,7 +44,7 @@ def test_json_lines_carry_request_task_and_job() -> None:
     assert all(line["timestamp"].endswith("Z") for line in (submitted, away, failed))
 
 
-def test_lines_for_people_say_the_same() -> None:
+def test_console_log_lines_carry_the_same_fields() -> None:
     lines = _lines("console")
     assert "job.submitted" in lines[0]
     assert "job=j1" in lines[0]
@@ -55,5 +55,5 @@ def test_lines_for_people_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(("level", "count"), [("DEBUG", 4), ("INFO", 3), ("WARNING", 2), ("ERROR", 1)])
-def test_the_level_decides_what_is_worth_a_line(level: str, count: int) -> None:
+def test_log_level_filters_lines(level: str, count: int) -> None:
     assert len(_lines("json", level)) == count

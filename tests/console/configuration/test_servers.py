@@ -13,7 +13,7 @@ HOME = Path("/srv/console")
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 
-def test_postgresql_by_host_with_escaped_parts_and_options() -> None:
+def test_postgresql_url_with_host_escaped_parts_and_options_is_parsed() -> None:
     settings = database("postgres://ann:p%40ss@db.example:5433/jobs?sslmode=require", HOME, pool=4)
     assert settings["ENGINE"] == "django.db.backends.postgresql"
     assert (settings["USER"], settings["PASSWORD"]) == ("ann", "p@ss")
@@ -22,13 +22,13 @@ def test_postgresql_by_host_with_escaped_parts_and_options() -> None:
     assert settings["OPTIONS"]["pool"]["max_size"] == 4
 
 
-def test_postgresql_by_socket() -> None:
+def test_postgresql_url_with_socket_is_parsed() -> None:
     settings = database("postgresql:///jobs?host=/run/postgresql", HOME, pool=4)
     assert (settings["HOST"], settings["PORT"], settings["USER"]) == ("/run/postgresql", "", "")
     assert "host" not in settings["OPTIONS"]
 
 
-def test_sqlite_lies_in_the_home_unless_its_path_is_absolute() -> None:
+def test_sqlite_path_is_relative_to_home_unless_absolute() -> None:
     assert database("sqlite:///db.sqlite3", HOME, pool=1)["NAME"] == "/srv/console/db.sqlite3"
     assert database("sqlite:////data/db.sqlite3", HOME, pool=1)["NAME"] == "/data/db.sqlite3"
 
@@ -43,7 +43,7 @@ def test_sqlite_lies_in_the_home_unless_its_path_is_absolute() -> None:
         ("sqlite://", "names no file"),
     ],
 )
-def test_other_databases_are_refused_in_one_sentence(url: str, sentence: str) -> None:
+def test_unknown_database_url_is_refused_in_one_sentence(url: str, sentence: str) -> None:
     with pytest.raises(EnvError, match=rf"^DATABASE_URL {sentence}"):
         database(url, HOME, pool=1)
 
@@ -57,17 +57,17 @@ def test_other_databases_are_refused_in_one_sentence(url: str, sentence: str) ->
         ("unix://:p%40w@/run/r.sock", "redis+socket://:p%40w@/run/r.sock?virtual_host=0"),
     ],
 )
-def test_celery_and_redis_mean_the_same_server(url: str, broker: str) -> None:
+def test_celery_broker_url_names_the_same_redis_server(url: str, broker: str) -> None:
     assert celery_broker(url) == broker
 
 
 @pytest.mark.parametrize("url", ["amqp://h", "redis://", "unix://", "localhost:6379"])
-def test_other_brokers_are_refused(url: str) -> None:
+def test_unknown_broker_url_is_refused(url: str) -> None:
     with pytest.raises(EnvError, match="REDIS_URL must be redis://"):
         celery_broker(url)
 
 
-def test_the_private_server_is_found_under_any_path_and_password() -> None:
+def test_private_redis_url_works_with_any_path_and_password() -> None:
     home, password = Path("/srv/a folder"), "p/w@:?"
     url = private_redis(home, password)
     options = redis.ConnectionPool.from_url(url).connection_kwargs
@@ -83,17 +83,17 @@ def test_the_private_server_is_found_under_any_path_and_password() -> None:
         ("smtp+plain://127.0.0.1:2525", Mail(SMTP, "127.0.0.1", 2525)),
     ],
 )
-def test_the_server_that_takes_mail(url: str, meant: Mail) -> None:
+def test_mail_url_is_parsed(url: str, meant: Mail) -> None:
     assert mail(url) == meant
 
 
 @pytest.mark.parametrize("url", ["mail.example", "http://mail.example", "smtp://", "smtp://a:b"])
-def test_other_mail_servers_are_refused(url: str) -> None:
+def test_unknown_mail_url_is_refused(url: str) -> None:
     with pytest.raises(EnvError, match="CONSOLE_MAIL"):
         mail(url)
 
 
-def test_a_password_never_goes_over_a_plain_connection() -> None:
+def test_mail_password_over_unencrypted_connection_is_refused() -> None:
     with pytest.raises(EnvError, match="unencrypted"):
         mail("smtp+plain://me:secret@mail.example")
 
@@ -107,5 +107,5 @@ def test_a_password_never_goes_over_a_plain_connection() -> None:
         (["*"], Mode.OFF, "http://localhost:8000"),
     ],
 )
-def test_where_people_find_the_console(hosts: list[str], mode: Mode, meant: str) -> None:
+def test_console_address_follows_hosts_and_tls_mode(hosts: list[str], mode: Mode, meant: str) -> None:
     assert address(hosts, 8000, Tls(mode)) == meant

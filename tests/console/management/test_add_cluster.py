@@ -24,14 +24,16 @@ def added(*arguments: str) -> Cluster:
     return Cluster.objects.get(slug="hpc")
 
 
-def test_a_slurm_that_schedules_is_what_is_added_without_a_word() -> None:
+def test_add_cluster_without_options_adds_a_scheduling_slurm_cluster() -> None:
     made = added("hpc")
     told = (made.name, made.backend, made.admission, made.config, made.enabled, made.shows_addresses)
     assert told == ("hpc", "slurm", "engine", {}, True, False)
     assert AuditEntry.objects.get(action="create").actor_name == "add_cluster hpc"
 
 
-def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add_cluster_reads_secrets_from_stdin_and_stores_them_encrypted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     host_key = asyncssh.generate_private_key("ssh-ed25519")
     login = {"host": "slurm", "user": "console"}
     login["private_key"] = host_key.export_private_key().decode()
@@ -55,7 +57,9 @@ def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pyte
         (("hpc", "--config", '{"python": "python"}'), "config: python: Invalid path “python”"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_added(arguments: tuple[str, ...], told: str) -> None:
+def test_add_cluster_with_invalid_input_shows_error_and_adds_nothing(
+    arguments: tuple[str, ...], told: str
+) -> None:
     make_cluster("local")
     with pytest.raises(CommandError, match=told):
         call_command("add_cluster", *arguments)

@@ -93,7 +93,7 @@ def faults(site: Any, text: str) -> list[str]:
     return [line.partition("site.yaml:")[2] for line in str(error.value).splitlines()]
 
 
-def test_things_become_as_the_file_says(site: Any) -> None:
+def test_apply_makes_the_database_match_the_file(site: Any) -> None:
     told = site(WHOLE)
     assert "+ /workspaces/vision/members/bob" in told
     assert "changes were made." in told
@@ -116,21 +116,21 @@ def test_things_become_as_the_file_says(site: Any) -> None:
     assert GpuType.objects.get().aliases == ["NVIDIA-A100-SXM4-80GB"]
 
 
-def test_again_changes_nothing(site: Any) -> None:
+def test_apply_twice_changes_nothing_the_second_time(site: Any) -> None:
     site(WHOLE)
     before = AuditEntry.objects.count()
     assert site(WHOLE) == "No changes: everything matches the file.\n"
     assert AuditEntry.objects.count() == before
 
 
-def test_what_is_exported_is_what_there_is(site: Any) -> None:
+def test_site_export_matches_the_database(site: Any) -> None:
     site(WHOLE)
     text = export()
     assert site(text, "--diff", "--prune") == "No changes: everything matches the file.\n"
     assert "cores: 7.5" in text
 
 
-def test_a_difference_is_told_and_not_made(site: Any) -> None:
+def test_apply_diff_shows_changes_and_makes_none(site: Any) -> None:
     site(WHOLE)
     before = (list(Quota.objects.values()), AuditEntry.objects.count(), PriceSpan.objects.count())
     with pytest.raises(SystemExit) as end:
@@ -139,7 +139,7 @@ def test_a_difference_is_told_and_not_made(site: Any) -> None:
     assert (list(Quota.objects.values()), AuditEntry.objects.count(), PriceSpan.objects.count()) == before
 
 
-def test_each_change_is_a_line(site: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_prints_one_line_per_change(site: Any, capsys: pytest.CaptureFixture[str]) -> None:
     site(WHOLE)
     told = site(WHOLE.replace("gpus: 6", "gpus: 5").replace("alice: admin", "alice: viewer"))
     assert told.splitlines() == [
@@ -149,7 +149,7 @@ def test_each_change_is_a_line(site: Any, capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_what_is_not_named_stays_unless_it_is_pruned(site: Any) -> None:
+def test_apply_keeps_unlisted_rows_unless_pruning(site: Any) -> None:
     site(WHOLE)
     shorter = WHOLE.replace("      bob: developer\n", "").replace(
         "            debug: {gpus: 2, gpus_by_type: {A100: 2}, memory_gib: 0.5}\n", ""
@@ -168,13 +168,13 @@ def test_what_is_not_named_stays_unless_it_is_pruned(site: Any) -> None:
     assert Workspace.objects.filter(slug="vision").exists()
 
 
-def test_a_workspace_that_is_not_named_is_never_removed(site: Any) -> None:
+def test_apply_prune_keeps_unlisted_workspaces(site: Any) -> None:
     make_membership(make_user("carol"), make_workspace("other"))
     site(WHOLE, "--prune")
     assert Membership.objects.filter(workspace__slug="other").exists()
 
 
-def test_what_was_used_is_not_removed(site: Any) -> None:
+def test_apply_prune_refuses_to_remove_a_used_quota(site: Any) -> None:
     site(WHOLE)
     quota = Quota.objects.get(slug="debug")
     member = Membership.objects.get(user__username="bob").user
@@ -184,13 +184,13 @@ def test_what_was_used_is_not_removed(site: Any) -> None:
     assert Quota.objects.count() == 3
 
 
-def test_both_ends_of_a_tree_may_be_lowered_at_once(site: Any) -> None:
+def test_apply_lowers_parent_and_child_limits_at_once(site: Any) -> None:
     site(WHOLE)
     site(WHOLE.replace("gpus: 8", "gpus: 4").replace("gpus: 6", "gpus: 3").replace("{gpus: 2,", "{gpus: 1,"))
     assert dict(Quota.objects.values_list("slug", "gpus")) == {"all": 4, "train": 3, "debug": 1}
 
 
-def test_everything_that_is_wrong_is_said_at_once_with_its_place(site: Any) -> None:
+def test_apply_shows_all_errors_at_once_with_positions(site: Any) -> None:
     text = (
         WHOLE.replace("bob: developer", "bobby: developer").replace("n1:", "n9:").replace("train:", "local:")
     )
@@ -227,11 +227,11 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_place(site: Any) -> N
         ),
     ],
 )
-def test_what_has_not_the_shape_is_said_with_its_place(site: Any, old: str, new: str, told: str) -> None:
+def test_apply_shows_schema_errors_with_positions(site: Any, old: str, new: str, told: str) -> None:
     assert any(told in line for line in faults(site, WHOLE.replace(old, new)))
 
 
-def test_what_follows_for_what_runs_is_said(site: Any) -> None:
+def test_apply_shows_effect_on_running_jobs(site: Any) -> None:
     site(WHOLE)
     quota = Quota.objects.get(slug="train")
     each = Amounts(1000, 1024, {"A100": 5})
@@ -245,7 +245,7 @@ def test_what_follows_for_what_runs_is_said(site: Any) -> None:
     ) in told
 
 
-def test_what_would_start_is_said(site: Any) -> None:
+def test_apply_shows_number_of_waiting_jobs_to_start(site: Any) -> None:
     site(WHOLE.replace("state: draining, why: new disks", "state: schedulable"))
     Node.objects.update(cpu_milli=64_000, memory_mib=100_000)
     owner = Membership.objects.get(user__username="bob").user
@@ -257,7 +257,7 @@ def test_what_would_start_is_said(site: Any) -> None:
     assert "! local: of the waiting jobs, 1 would start now instead of 0" in told
 
 
-def test_the_audit_log_names_the_file_and_its_revision(site: Any) -> None:
+def test_apply_audit_entries_name_file_and_revision(site: Any) -> None:
     site(WHOLE, "--revision", "4f2a91c")
     assert {row.actor_name for row in AuditEntry.objects.filter(way="command")} == {"site.yaml@4f2a91c"}
     assert AuditEntry.objects.get(action="apply").details["changes"] > 10
@@ -265,7 +265,7 @@ def test_the_audit_log_names_the_file_and_its_revision(site: Any) -> None:
     assert entry.changes["state"] == ["schedulable", "draining"]
 
 
-def test_a_quota_below_another_workspaces_stays_there(site: Any) -> None:
+def test_quota_below_another_workspace_keeps_its_parent(site: Any) -> None:
     site(WHOLE)
     top = Quota.objects.get(slug="all")
     guests = make_workspace("guests")
@@ -276,12 +276,12 @@ def test_a_quota_below_another_workspaces_stays_there(site: Any) -> None:
     assert guest.parent == top
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_apply_with_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="No such file"):
         call_command("apply", str(tmp_path / "none.yaml"))
 
 
-def test_the_schema_is_published_and_knows_the_names_of_the_rows(client: Client) -> None:
+def test_site_schema_is_published_and_matches_row_names(client: Client) -> None:
     answer = client.get("/schemas/site.json")
     assert answer.headers["Content-Type"] == "application/schema+json"
     assert answer.json() == json.loads(json.dumps(json_schema()))
@@ -296,7 +296,7 @@ def test_the_schema_is_published_and_knows_the_names_of_the_rows(client: Client)
     assert Site.model_validate({"version": 1}).workspaces == {}
 
 
-def test_export_has_no_secret() -> None:
+def test_site_export_contains_no_secret() -> None:
     make_cluster("remote", config={"access_key_secret": "c4n4ry"})
     out = StringIO()
     call_command("site_export", stdout=out)
@@ -304,14 +304,14 @@ def test_export_has_no_secret() -> None:
     assert "c4n4ry" not in out.getvalue()
 
 
-def test_a_cluster_whose_region_is_left_out_keeps_it(site: Any) -> None:
+def test_cluster_without_region_in_file_keeps_its_region(site: Any) -> None:
     site("version: 1\nclusters:\n  local: {region: cn-wulanchabu}\n")
     site("version: 1\nclusters:\n  local: {nodes: {n1: {state: cordoned}}}\n")
     assert Node.objects.get().cluster.region == "cn-wulanchabu"
     assert "region: cn-wulanchabu" in export()
 
 
-def test_settings_of_a_cluster_are_checked_by_its_backend(site: Any) -> None:
+def test_cluster_settings_are_checked_by_the_backend(site: Any) -> None:
     config = {"code_from": ["https://*"], "token": "abc"}
     Cluster.objects.filter(slug="local").update(config={"prepare_s": 60})
     with pytest.raises(CommandError) as refused:
@@ -324,7 +324,7 @@ def test_settings_of_a_cluster_are_checked_by_its_backend(site: Any) -> None:
     assert "code_from" not in export()
 
 
-def test_a_quotas_kind_is_its_own_and_not_that_of_what_is_above(site: Any) -> None:
+def test_quota_kind_is_not_inherited_from_parent(site: Any) -> None:
     text = WHOLE.replace("          gpus: 8\n", "          gpus: 8\n          kind: lingjun\n")
     site(text)
     assert dict(Quota.objects.values_list("slug", "kind"))["all"] == Kind.LINGJUN
@@ -345,7 +345,7 @@ def test_unix_names_are_applied_and_exported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["alice: {unix_name: root}", "carol: {unix_name: carol}"])
-def test_unix_names_that_are_refused(tmp_path: Path, line: str) -> None:
+def test_invalid_unix_names_are_refused(tmp_path: Path, line: str) -> None:
     make_user("alice")
     file = tmp_path / "site.yaml"
     file.write_text(f"version: 1\npeople:\n  {line}\n")
@@ -354,7 +354,7 @@ def test_unix_names_that_are_refused(tmp_path: Path, line: str) -> None:
     assert User.objects.get(username="alice").unix_name == ""
 
 
-def test_name_and_description_that_are_left_out_stay(site: Any) -> None:
+def test_omitted_name_and_description_are_unchanged(site: Any) -> None:
     quotas = "quotas: {local: {all: {gpus: 8}}}"
     named = quotas.replace("gpus: 8", "gpus: 8, name: All of it")
     site(f"version: 1\nworkspaces:\n  vision: {{name: Vision Lab, description: Eyes, {named}}}\n")

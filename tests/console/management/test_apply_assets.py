@@ -45,7 +45,7 @@ def apply(tmp_path: Path, text: str, *options: str) -> str:
     return out.getvalue()
 
 
-def test_assets_are_made_as_the_file_says_and_come_out_as_they_went_in(tmp_path: Path) -> None:
+def test_assets_are_created_from_file_and_exported_unchanged(tmp_path: Path) -> None:
     make_workspace("vision")
     apply(tmp_path, ASSETS)
     dataset = Dataset.objects.get()
@@ -66,7 +66,7 @@ def test_assets_are_made_as_the_file_says_and_come_out_as_they_went_in(tmp_path:
     assert export() == told
 
 
-def test_what_can_not_be_right_is_told(tmp_path: Path) -> None:
+def test_invalid_assets_are_refused_and_nothing_is_created(tmp_path: Path) -> None:
     with pytest.raises(CommandError):
         apply(tmp_path, ASSETS)
     assert not Image.objects.exists(), "all of it or nothing"
@@ -75,7 +75,7 @@ def test_what_can_not_be_right_is_told(tmp_path: Path) -> None:
         apply(tmp_path, ASSETS.replace("https://git.example.org", "file:///etc"))
 
 
-def test_pruning_deletes_what_is_unused_and_retires_the_rest(tmp_path: Path) -> None:
+def test_prune_deletes_unused_assets_and_retires_used_ones(tmp_path: Path) -> None:
     make_workspace("vision")
     apply(tmp_path, ASSETS)
     AssetUse.objects.create(job=make_job(), kind=AssetKind.DATASET, key="d-coco")

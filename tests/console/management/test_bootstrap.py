@@ -27,7 +27,7 @@ def password_of(text: str) -> str:
     return text.partition("password ")[2].partition(" ")[0]
 
 
-def test_the_first_start_makes_an_admin_who_can_sign_in_a_workspace_and_a_cluster() -> None:
+def test_first_start_creates_admin_workspace_and_cluster() -> None:
     told = bootstrap()
     admin = User.objects.get()
     assert (admin.username, admin.is_superuser) == ("admin", True)
@@ -36,14 +36,14 @@ def test_the_first_start_makes_an_admin_who_can_sign_in_a_workspace_and_a_cluste
     assert Membership.objects.get().workspace == Workspace.objects.get()
 
 
-def test_every_installation_has_another_password() -> None:
+def test_admin_password_differs_between_installations() -> None:
     first = password_of(bootstrap())
     User.objects.update(is_superuser=False, is_active=False, username="somebody")
     assert len(first) >= 16
     assert password_of(bootstrap()) != first
 
 
-def test_a_given_password_is_taken_and_not_shown(settings: Settings) -> None:
+def test_given_admin_password_is_used_and_not_shown(settings: Settings) -> None:
     settings.CONSOLE_ADMIN_PASSWORD = "correct horse"
     told = bootstrap()
     assert "correct horse" not in told
@@ -51,7 +51,7 @@ def test_a_given_password_is_taken_and_not_shown(settings: Settings) -> None:
     assert User.objects.get().check_password("correct horse")
 
 
-def test_the_second_start_says_and_changes_nothing(settings: Settings) -> None:
+def test_second_start_prints_and_changes_nothing(settings: Settings) -> None:
     password = password_of(bootstrap())
     settings.CONSOLE_ADMIN_PASSWORD = "another one"
     assert bootstrap() == ""
@@ -59,15 +59,13 @@ def test_the_second_start_says_and_changes_nothing(settings: Settings) -> None:
     assert Workspace.objects.count() == 1
 
 
-def test_an_admin_with_another_name_is_admin_enough() -> None:
+def test_bootstrap_with_another_superuser_creates_no_admin() -> None:
     User.objects.create_superuser("root", password="x")
     assert bootstrap() == ""
     assert not User.objects.filter(username="admin").exists()
 
 
-def test_static_files_are_collected_again_only_when_they_have_changed(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_static_files_are_collected_again_only_after_changes(settings: Settings, tmp_path: Path) -> None:
     source, root = tmp_path / "source", tmp_path / "collected"
     source.mkdir()
     (source / "a.css").write_text("a {}")

@@ -5,7 +5,7 @@ from typing import Any
 from console.monitoring import disk
 
 
-def test_disk_compares_what_is_free_with_the_floor(settings: Any) -> None:
+def test_disk_space_below_the_minimum_is_low(settings: Any) -> None:
     settings.CONSOLE_DISK_FLOOR_MIB = 1
     space = disk.measure()
     assert space.free_mib > 1
@@ -14,5 +14,5 @@ def test_disk_compares_what_is_free_with_the_floor(settings: Any) -> None:
     assert disk.measure().is_low
 
 
-def test_disk_without_a_floor_is_never_low() -> None:
+def test_disk_space_without_a_minimum_is_never_low() -> None:
     assert not disk.DiskSpace(0, 0).is_low

@@ -19,19 +19,19 @@ OPERATORS_ONLY = ["/healthz", "/metrics"]
 TOKEN = {"Authorization": "Bearer t0ken"}
 
 
-def test_a_living_process_says_so_without_a_database(client: Client) -> None:
+def test_livez_answers_without_a_database(client: Client) -> None:
     answer = client.get("/livez")
     assert (answer.status_code, answer.content) == (200, b"ok")
     assert "no-cache" in answer["Cache-Control"]
 
 
 @pytest.mark.django_db
-def test_ready_when_the_database_has_this_releases_tables(client: Client) -> None:
+def test_readyz_answers_when_database_schema_is_current(client: Client) -> None:
     assert client.get("/readyz").content == b"ok"
 
 
 @pytest.mark.django_db
-def test_not_ready_when_a_migration_is_missing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readyz_fails_when_a_migration_is_missing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_schema", health._Schema())
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'quotas'")
@@ -41,7 +41,7 @@ def test_not_ready_when_a_migration_is_missing(client: Client, monkeypatch: pyte
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("known", [True, False])
-def test_not_ready_without_the_database_and_no_detail_is_given_away(
+def test_readyz_without_database_fails_and_reveals_no_detail(
     client: Client, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
@@ -55,7 +55,7 @@ def test_not_ready_without_the_database_and_no_detail_is_given_away(
 
 
 @pytest.mark.django_db
-def test_health_names_every_part_and_which_does_not_answer(client: Client, settings: Settings) -> None:
+def test_healthz_names_each_part_without_an_answer(client: Client, settings: Settings) -> None:
     settings.CONSOLE_METRICS_TOKEN = "t0ken"
     settings.CONSOLE_DISK_FLOOR_MIB = 0
     answer = client.get("/healthz", headers=TOKEN)
@@ -78,7 +78,7 @@ def test_health_names_every_part_and_which_does_not_answer(client: Client, setti
 
 
 @pytest.mark.django_db
-def test_health_tells_everybody_whether_and_operators_what(client: Client, settings: Settings) -> None:
+def test_healthz_shows_parts_to_token_holders_only(client: Client, settings: Settings) -> None:
     settings.CONSOLE_METRICS_TOKEN = "t0ken"
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"X-Forwarded-For": "127.0.0.1"}):
         answer = client.get("/healthz", headers=headers, REMOTE_ADDR=LOCAL)
@@ -87,9 +87,7 @@ def test_health_tells_everybody_whether_and_operators_what(client: Client, setti
 
 
 @pytest.mark.django_db
-def test_metrics_are_for_the_token_and_for_admins_and_not_for_this_machine(
-    client: Client, settings: Settings
-) -> None:
+def test_metrics_require_token_or_admin_even_from_localhost(client: Client, settings: Settings) -> None:
     assert client.get("/metrics", REMOTE_ADDR=LOCAL).status_code == 403, "jobs are here too"
     assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 403
     client.force_login(make_user())
@@ -102,7 +100,7 @@ def test_metrics_are_for_the_token_and_for_admins_and_not_for_this_machine(
 
 
 @pytest.mark.django_db
-def test_health_is_red_where_a_part_gives_no_sign_and_where_something_is_away(
+def test_healthz_fails_when_a_part_or_a_service_is_away(
     client: Client, settings: Settings, live_redis: RedisServer
 ) -> None:
     settings.REDIS_URL = live_redis.url
@@ -142,11 +140,11 @@ def live_redis() -> Iterator[RedisServer]:
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", *OPERATORS_ONLY])
-def test_they_are_read_only(client: Client, path: str) -> None:
+def test_health_and_metrics_endpoints_refuse_post(client: Client, path: str) -> None:
     assert client.post(path, headers=TOKEN).status_code == 405
 
 
 @pytest.mark.django_db
-async def test_they_are_served_under_asgi_too(async_client: AsyncClient) -> None:
+async def test_livez_is_served_under_asgi(async_client: AsyncClient) -> None:
     answer = await async_client.get("/livez")
     assert answer.status_code == 200

@@ -19,7 +19,7 @@ def told(client: Client, name: str) -> dict[tuple[str, ...], float]:
     return {tuple(sample.labels.values()): sample.value for sample in family.samples}
 
 
-def test_jobs_are_counted_by_state_and_an_empty_state_is_told_too(client: Client) -> None:
+def test_jobs_metric_counts_all_states_including_empty_ones(client: Client) -> None:
     make_job(State.RUNNING)
     make_job(State.RUNNING)
     make_job(State.FAILED)
@@ -29,7 +29,7 @@ def test_jobs_are_counted_by_state_and_an_empty_state_is_told_too(client: Client
     assert {state: number for (state,), number in counted.items() if number} == {"RUNNING": 2, "FAILED": 1}
 
 
-def test_requests_are_counted_while_they_wait(client: Client) -> None:
+def test_waiting_metric_counts_requests_per_cluster(client: Client) -> None:
     quota = make_quota(cluster=make_cluster("first"))
     make_cluster("second")
     owner = make_user()
@@ -38,14 +38,14 @@ def test_requests_are_counted_while_they_wait(client: Client) -> None:
     assert told(client, "console_waiting") == {("first",): 2, ("second",): 0}
 
 
-def test_live_attempts_are_those_that_are_observed(client: Client) -> None:
+def test_live_attempts_metric_counts_observed_attempts(client: Client) -> None:
     make_job(State.QUEUED)
     make_job(State.RUNNING)
     make_job(State.SUCCEEDED)
     assert told(client, "console_live_attempts") == {(): 1}
 
 
-def test_open_streams_are_those_of_this_process(client: Client) -> None:
+def test_open_streams_metric_counts_streams_of_this_process(client: Client) -> None:
     before = told(client, "console_open_streams")[()]
     held = hold_stream(1)
     assert told(client, "console_open_streams") == {(): before + 1}

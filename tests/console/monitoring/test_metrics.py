@@ -16,7 +16,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
     return fresh
 
 
-def test_a_gauge_is_read_at_each_request(client: Client, settings: Settings) -> None:
+def test_gauge_is_read_at_each_request(client: Client, settings: Settings) -> None:
     settings.CONSOLE_METRICS_TOKEN = "t0ken"
     figures = iter([3, 5])
     metrics.measure(
@@ -33,7 +33,7 @@ def test_a_gauge_is_read_at_each_request(client: Client, settings: Settings) -> 
         }
 
 
-def test_registering_reads_nothing_and_a_name_is_given_once() -> None:
+def test_gauge_registration_reads_nothing_and_refuses_a_duplicate_name() -> None:
     def read() -> metrics.Reading:
         raise AssertionError("read too early")
 

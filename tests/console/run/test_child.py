@@ -20,7 +20,7 @@ CHILD = [sys.executable, "-c", f"{BEGINS}; {THEN}"]
 """As supervisord's child does for what is no Python."""
 
 
-def test_a_program_that_lived_well_is_started_at_once() -> None:
+def test_program_with_a_long_life_restarts_without_delay() -> None:
     before = Record(pid=1, started=100.0, short_lives=3)
     assert next_record(before, 100.0 + LIVED_WELL, pid=2) == Record(2, 100.0 + LIVED_WELL, 0)
 
@@ -32,7 +32,7 @@ def test_short_lives_in_a_row_are_counted() -> None:
         assert record.short_lives == number
 
 
-def test_pauses_grow_to_a_limit_and_never_stop_the_restarts() -> None:
+def test_restart_pauses_grow_up_to_a_limit() -> None:
     pauses = [pause(lives) for lives in range(12)]
     assert pauses[0] == 0.0
     assert pauses[1] == 0.5
@@ -41,12 +41,12 @@ def test_pauses_grow_to_a_limit_and_never_stop_the_restarts() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "not json", '{"pid": 1}', "[1]"])
-def test_a_damaged_record_counts_as_none(tmp_path: Path, text: str) -> None:
+def test_damaged_process_record_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.process").write_text(text)
     assert read_record(tmp_path / "x.process") is None
 
 
-def test_it_becomes_the_program_and_leaves_its_pid(tmp_path: Path) -> None:
+def test_child_becomes_the_program_and_records_its_pid(tmp_path: Path) -> None:
     record = tmp_path / "x.process"
     code = "import os, sys; print(os.getpid(), sys.argv[1:])"
     command = [*CHILD, str(record), sys.executable, "-c", code, "a b", "%"]
@@ -59,7 +59,7 @@ def test_it_becomes_the_program_and_leaves_its_pid(tmp_path: Path) -> None:
     assert abs(written.started - time.time()) < 30
 
 
-def test_a_second_short_life_waits(tmp_path: Path) -> None:
+def test_program_waits_after_a_second_short_life(tmp_path: Path) -> None:
     record = tmp_path / "x.process"
     record.write_text(json.dumps({"pid": 1, "started": time.time(), "short_lives": 1}))
     began = time.monotonic()
@@ -68,7 +68,7 @@ def test_a_second_short_life_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")
-def test_the_program_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+def test_program_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     record = tmp_path / "x.process"
     code = f"import subprocess; subprocess.run({[*CHILD, str(record), 'sleep', '600']!r})"
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=CHECKOUT)

@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_modules_are_inherited_and_no_program_imports_many_more(home: Path) -> None:
+def test_fork_parent_shares_only_modules_and_programs_import_few_more(home: Path) -> None:
     done = python(SEEN, home)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
@@ -73,7 +73,7 @@ CALL = "import sys; from console.run.child_processes import call; print(call(sys
     ("ending", "code"),
     [("", 0), ("sys.exit()", 0), ("sys.exit(7)", 7), ("sys.exit('no')", 1), ("1 / 0", 1)],
 )
-def test_it_ends_as_python_would(home: Path, tmp_path: Path, ending: str, code: int) -> None:
+def test_forked_script_ends_as_under_python(home: Path, tmp_path: Path, ending: str, code: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import sys\nprint(__name__, sys.argv[1:])\n{ending}\n")
     done = python(CALL, home, str(script), "a b", "%")
@@ -82,7 +82,7 @@ def test_it_ends_as_python_would(home: Path, tmp_path: Path, ending: str, code: 
     assert ("ZeroDivisionError" in done.stderr) == ("/" in ending)
 
 
-def test_its_threads_and_what_it_left_for_the_end_are_waited_for(home: Path, tmp_path: Path) -> None:
+def test_forked_script_waits_for_threads_and_exit_handlers(home: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import atexit, sys, threading\n"
@@ -94,7 +94,7 @@ def test_its_threads_and_what_it_left_for_the_end_are_waited_for(home: Path, tmp
     assert python(CALL, home, str(script)).stdout == f"{(0, 'thread end' + chr(10))!r}\n"
 
 
-def test_a_module_is_run_as_python_would(home: Path) -> None:
+def test_forked_module_runs_as_under_python(home: Path) -> None:
     code, told = literal_eval(python(CALL, home, "-m", "platform", "terse").stdout)
     assert (code, bool(told)) == (0, True)
 
@@ -117,7 +117,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), caught, signal.pthread_s
 """
 
 
-def test_a_signal_in_its_first_moment_is_its_own_and_ends_it(home: Path) -> None:
+def test_forked_child_ends_on_a_signal_at_its_first_moment(home: Path) -> None:
     done = python(SIGNALLED, home)
     assert done.stdout == f"{-signal.SIGTERM} [{signal.SIGCHLD.value}] set()\n", done.stderr
 
@@ -143,7 +143,7 @@ print([name for name in os.environ if name.startswith("CONSOLE_ADMIN")], first_p
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("in_a_file", [False, True], ids=["itself", "in a file"])
-def test_the_first_password_is_known_to_whom_it_is_for_and_to_nobody_else(
+def test_admin_password_put_aside_is_readable_by_the_taking_child_only(
     home: Path, in_a_file: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, value = "CONSOLE_ADMIN_PASSWORD", "correct horse"
@@ -155,7 +155,7 @@ def test_the_first_password_is_known_to_whom_it_is_for_and_to_nobody_else(
     assert python(CONFIDED, home, "not").stdout.startswith(f"[{not in_a_file}, 'correct horse', ")
 
 
-def test_a_file_of_it_that_is_not_there_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_admin_password_file_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONSOLE_ADMIN_PASSWORD_FILE", str(home / "none"))
     done = python(CONFIDED, home, "aside")
     assert done.stderr.startswith(f"CONSOLE_ADMIN_PASSWORD_FILE names {home}/none, which cannot be read")

@@ -11,13 +11,13 @@ from console.home import CHECKOUT
 from console.run.lock import AlreadyRunning, Lock
 
 
-def test_the_second_is_told_who_has_it_and_where(tmp_path: Path) -> None:
+def test_second_lock_error_names_holder_and_address(tmp_path: Path) -> None:
     Lock(tmp_path / "lock").take("http://127.0.0.1:8000")
     with pytest.raises(AlreadyRunning, match=rf"at http://127\.0\.0\.1:8000 \(process {os.getpid()}\)"):
         Lock(tmp_path / "lock").take("http://127.0.0.1:8001")
 
 
-def test_it_is_free_again_when_its_holder_was_killed(tmp_path: Path) -> None:
+def test_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     code = f"""
 import os, signal

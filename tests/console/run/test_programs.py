@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return awkward
 
 
-def test_redis_starts_before_and_ends_after_what_uses_it(folder: Path) -> None:
+def test_redis_starts_first_and_stops_after_its_users(folder: Path) -> None:
     options = _read(programs(["redis-server", "redis.conf"], {"control": 2, "logs": 1}), folder)
     stages = [
         [each.name for each in group.process_configs] for group in sorted(options.process_group_configs)
@@ -35,14 +35,14 @@ def test_redis_starts_before_and_ends_after_what_uses_it(folder: Path) -> None:
     assert stages == [["redis"], ["web", "watch", "shells", "worker-control", "worker-logs", "beat"]]
 
 
-def test_without_a_private_redis_there_is_none(folder: Path) -> None:
+def test_redis_program_is_absent_without_a_private_redis(folder: Path) -> None:
     options = _read(programs(None, {"control": 2}), folder)
     assert "redis" not in [
         each.name for group in options.process_group_configs for each in group.process_configs
     ]
 
 
-def test_every_program_is_started_again_for_ever_and_ends_with_what_it_forked(folder: Path) -> None:
+def test_programs_always_restart_and_end_with_their_children(folder: Path) -> None:
     for group in _read(programs(["redis-server"], {"control": 2, "logs": 1}), folder).process_group_configs:
         for each in group.process_configs:
             assert each.autorestart is not False
@@ -51,7 +51,7 @@ def test_every_program_is_started_again_for_ever_and_ends_with_what_it_forked(fo
             assert not each.stopasgroup
 
 
-def test_arguments_and_paths_arrive_as_they_are(folder: Path) -> None:
+def test_program_arguments_and_paths_are_passed_unchanged(folder: Path) -> None:
     options = _read([Program("odd", 1, ["a b", "100%", "it's", '"x"', "%(ENV_HOME)s"], grace=3)], folder)
     (config,) = options.process_group_configs[0].process_configs
     assert shlex.split(config.command) == ["a b", "100%", "it's", '"x"', "%(ENV_HOME)s"]
@@ -60,7 +60,7 @@ def test_arguments_and_paths_arrive_as_they_are(folder: Path) -> None:
     assert config.stopwaitsecs == 3
 
 
-def test_supervisord_has_no_door(folder: Path) -> None:
+def test_supervisord_has_no_server_and_a_private_umask(folder: Path) -> None:
     options = _read(programs(None, {"control": 2}), folder)
     assert options.server_configs == []
     assert stat.S_IMODE(0o777 & ~options.umask) == 0o700

@@ -73,7 +73,7 @@ def stack() -> Iterator[Stack]:
 
 
 @pytest.mark.once
-def test_it_says_where_it_is_and_what_the_password_is() -> None:
+def test_run_prints_address_and_admin_password() -> None:
     port = free_port()
     # A short path that is none the easier, and a name that is not its address.
     with (
@@ -95,14 +95,14 @@ def test_it_says_where_it_is_and_what_the_password_is() -> None:
         assert process.returncode == 0
 
 
-def test_a_second_start_names_the_first(stack: Stack) -> None:
+def test_second_start_names_the_first(stack: Stack) -> None:
     sentence = refusal(run(stack.home, free_port()))
     assert f"already runs at {stack.base_url} (process " in sentence
     assert httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, trust_env=False).status_code == 200
 
 
 @pytest.mark.once
-def test_console_that_a_shell_starts_in_the_background_heeds_an_early_interrupt(tmp_path: Path) -> None:
+def test_console_in_shell_background_heeds_an_early_interrupt(tmp_path: Path) -> None:
     home = shlex.quote(str(tmp_path))
     command = f"CONSOLE_HOME={home} PORT={free_port()} exec {sys.executable} -m console.run"
     shell = ["sh", "-c", f"({command}) & echo $!; wait $!; echo $?"]
@@ -119,14 +119,14 @@ def test_console_that_a_shell_starts_in_the_background_heeds_an_early_interrupt(
 
 
 @pytest.mark.once
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
+def test_run_on_a_taken_port_names_the_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"Port {port} on 127.0.0.1 cannot be used" in refusal(run(tmp_path, port))
 
 
 @pytest.mark.once
-def test_run_ends_at_once_when_another_console_starts_on_its_port(tmp_path: Path) -> None:
+def test_run_ends_at_once_on_port_of_another_starting_console(tmp_path: Path) -> None:
     with run(tmp_path / "first", port := free_port()) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "Starting Job Console …\n"
@@ -138,14 +138,14 @@ def test_run_ends_at_once_when_another_console_starts_on_its_port(tmp_path: Path
 
 
 @pytest.mark.once
-def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
+def test_run_in_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)  # which means nothing to root
     home = Path("/proc/console") if os.geteuid() == 0 else tmp_path / "home"
     assert f"{home} cannot be written" in refusal(run(home, free_port()))
 
 
 @pytest.mark.once
-def test_a_variable_that_makes_no_sense(tmp_path: Path) -> None:
+def test_run_with_an_invalid_variable_is_refused(tmp_path: Path) -> None:
     environ = {**os.environ, "CONSOLE_HOME": str(tmp_path), "PORT": "http"}
     command = [sys.executable, "-m", "console.run"]
     done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False)
@@ -154,13 +154,13 @@ def test_a_variable_that_makes_no_sense(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_keys_that_were_lost_are_not_replaced_in_an_old_folder(tmp_path: Path) -> None:
+def test_lost_keys_are_not_replaced_in_a_used_folder(tmp_path: Path) -> None:
     keys.ensure(tmp_path)
     (tmp_path / "keys" / "fernet").write_text("")
     assert "restore it from a backup" in refusal(run(tmp_path, free_port()))
 
 
-def test_everything_answers_and_nobody_listens_but_the_web_and_ssh(stack: Stack) -> None:
+def test_running_console_is_healthy_and_only_web_and_ssh_listen(stack: Stack) -> None:
     health = httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, trust_env=False).json()
     assert set(health["parts"].values()) == {"ok"}
     listening: set[tuple[str, int]] = set()
@@ -171,14 +171,14 @@ def test_everything_answers_and_nobody_listens_but_the_web_and_ssh(stack: Stack)
     assert listening == {("127.0.0.1", stack.port), ("127.0.0.1", stack.ssh_port)}
 
 
-def test_nothing_in_its_folder_is_for_others(stack: Stack) -> None:
+def test_home_folder_is_readable_by_its_owner_only(stack: Stack) -> None:
     folders = [stack.home, stack.home / "run", stack.home / "keys"]
     paths = [*folders, *(path for folder in folders for path in folder.iterdir())]
     ours = [path for path in paths if path.name != "console.out"]  # the test's own
     assert [path for path in ours if path.stat().st_mode & 0o077] == []
 
 
-def test_no_secret_is_in_an_argument_or_a_log(stack: Stack) -> None:
+def test_secrets_appear_in_no_argument_or_log(stack: Stack) -> None:
     whole = (path for path in (stack.home / "keys").iterdir() if not path.name.startswith("."))
     secrets = [stack.password, *(path.read_text().strip() for path in whole)]
     seen = [" ".join(process.cmdline()) for process in programs_of(stack)]
@@ -186,7 +186,7 @@ def test_no_secret_is_in_an_argument_or_a_log(stack: Stack) -> None:
     assert not [secret for secret in secrets for text in seen if secret in text]
 
 
-def test_the_first_admins_password_is_not_left_to_the_programs(stack: Stack) -> None:
+def test_admin_password_is_in_no_program_environment(stack: Stack) -> None:
     for program in PROGRAMS[1:]:  # Redis writes over its own
         environ = Path(f"/proc/{stack.pid(program)}/environ").read_text()
         assert "CONSOLE_HOME" in environ
@@ -194,14 +194,14 @@ def test_the_first_admins_password_is_not_left_to_the_programs(stack: Stack) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process be called something else")
-def test_each_program_is_called_by_its_name(stack: Stack) -> None:
+def test_program_processes_carry_their_names(stack: Stack) -> None:
     names = {program: psutil.Process(stack.pid(program)).name() for program in PROGRAMS}
     assert names.pop("redis") in {"redis-server", "valkey-server"}
     assert names == {program: program for program in PROGRAMS[1:]}
 
 
 @pytest.mark.once
-def test_a_worker_that_is_killed_leaves_no_pool_behind(stack: Stack) -> None:
+def test_killed_worker_leaves_no_pool_processes(stack: Stack) -> None:
     worker = psutil.Process(stack.pid("worker-control"))
     pool = wait_for(worker.children)
     worker.kill()
@@ -212,14 +212,14 @@ def test_a_worker_that_is_killed_leaves_no_pool_behind(stack: Stack) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_killed_is_started_again(stack: Stack, program: str) -> None:
+def test_killed_program_is_restarted(stack: Stack, program: str) -> None:
     killed = stack.kill(program)
     assert wait_for(lambda: stack.pid(program) != killed and stack.pid(program), STARTS) != killed
     stack.wait_until("/healthz")
 
 
 @pytest.mark.once
-def test_health_names_each_part_that_is_stopped(stack: Stack) -> None:
+def test_health_names_each_stopped_part(stack: Stack) -> None:
     stopped = {
         "worker-logs": "no answer",
         "beat": "no sign of life",
@@ -246,7 +246,7 @@ def test_health_names_each_part_that_is_stopped(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_ends_all_and_redis_last(number: signal.Signals) -> None:
+def test_single_signal_ends_all_programs_and_redis_last(number: signal.Signals) -> None:
     stack = Stack()
     try:
         stack.start()
@@ -262,7 +262,7 @@ def test_one_signal_ends_all_and_redis_last(number: signal.Signals) -> None:
         stack.remove()
 
 
-def test_when_the_runner_is_killed_nothing_lingers_and_the_next_start_takes_over() -> None:
+def test_killed_runner_leaves_no_processes_and_next_start_takes_over() -> None:
     stack = Stack()
     try:
         stack.start()
@@ -277,7 +277,7 @@ def test_when_the_runner_is_killed_nothing_lingers_and_the_next_start_takes_over
 
 
 @pytest.mark.once
-def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
+def test_unreachable_database_stops_the_start_with_a_message(tmp_path: Path) -> None:
     process = run(tmp_path, free_port(), DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
     _, told = process.communicate(timeout=STARTS)
     assert process.returncode == 1

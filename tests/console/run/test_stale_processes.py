@@ -17,7 +17,7 @@ def _record(run: Path, name: str, pid: int, started: float) -> None:
 @pytest.mark.parametrize(
     "command", [["sleep", "600"], ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]]
 )
-def test_they_are_ended_even_when_they_would_rather_not(
+def test_stale_processes_are_ended_even_if_they_ignore_sigterm(
     tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("console.run.stale_processes.LEFTOVER_SECONDS", 0.5)
@@ -29,7 +29,7 @@ def test_they_are_ended_even_when_they_would_rather_not(
     assert not list(tmp_path.iterdir())
 
 
-def test_somebody_else_with_the_same_pid_is_left_alone(tmp_path: Path) -> None:
+def test_process_with_reused_pid_is_not_ended(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"]) as stranger:
         _record(tmp_path, "web", stranger.pid, time.time() - 3600)
         assert list(stale_processes(tmp_path)) == []
@@ -38,7 +38,7 @@ def test_somebody_else_with_the_same_pid_is_left_alone(tmp_path: Path) -> None:
         stranger.kill()
 
 
-def test_records_of_the_dead_and_damaged_ones_are_forgotten(tmp_path: Path) -> None:
+def test_records_of_dead_processes_and_damaged_ones_are_deleted(tmp_path: Path) -> None:
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
     _record(tmp_path, "web", dead.pid, time.time())

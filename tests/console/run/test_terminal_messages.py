@@ -22,7 +22,7 @@ def _lives(folder: Path, name: str, short: int) -> None:
     (folder / f"{name}.process").write_text(json.dumps(record))
 
 
-def test_a_program_that_keeps_ending_is_named_once(
+def test_program_ending_repeatedly_is_named_once(
     listener: TerminalMessages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _lives(tmp_path, "web", 0)
@@ -36,7 +36,7 @@ def test_a_program_that_keeps_ending_is_named_once(
     assert capsys.readouterr().out == told
 
 
-def test_a_slow_start_says_where_to_look_once(
+def test_slow_start_names_the_log_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(terminal_messages, "SLOW_START", -1.0)

@@ -42,7 +42,7 @@ def status_of(answer: bytes) -> int:
     return int(answer.split(b" ")[1])
 
 
-def test_body_that_stands_still_holds_no_connection(at: tuple[str, int]) -> None:
+def test_stalled_body_is_timed_out(at: tuple[str, int]) -> None:
     with ExitStack() as opened:
         connections = [opened.enter_context(socket.create_connection(at, timeout=60)) for _each in range(100)]
         for connection in connections:
@@ -50,7 +50,7 @@ def test_body_that_stands_still_holds_no_connection(at: tuple[str, int]) -> None
         assert {status_of(answer_of(connection)) for connection in connections} == {408}
 
 
-def test_body_that_goes_on_slowly_is_given_up(at: tuple[str, int]) -> None:
+def test_body_sent_too_slowly_is_timed_out(at: tuple[str, int]) -> None:
     with socket.create_connection(at, timeout=0.1) as connection:
         connection.sendall(post(1000))
         answer = b""
@@ -62,7 +62,7 @@ def test_body_that_goes_on_slowly_is_given_up(at: tuple[str, int]) -> None:
         assert status_of(answer) == 408
 
 
-def test_body_beyond_the_limit_is_refused_before_it_is_read(at: tuple[str, int]) -> None:
+def test_body_over_the_limit_is_refused_before_reading(at: tuple[str, int]) -> None:
     cookie = f"Cookie: {configured.SESSION_COOKIE_NAME}=whatever"
     for length, headers, path in (
         (20_000_000_000, (), "/sign-in"),
@@ -85,7 +85,7 @@ def test_body_without_a_length_is_cut_off_at_the_limit(at: tuple[str, int]) -> N
         assert status_of(answer_of(connection)) == 413
 
 
-def test_larger_body_is_read_where_the_view_says_so(at: tuple[str, int]) -> None:
+def test_larger_body_is_read_for_views_allowing_one(at: tuple[str, int]) -> None:
     with socket.create_connection(at, timeout=60) as connection:
         body = b"[" + b" " * 6 * MIB + b"]"
         head = post(
@@ -95,7 +95,7 @@ def test_larger_body_is_read_where_the_view_says_so(at: tuple[str, int]) -> None
         assert status_of(answer_of(connection)) == 401
 
 
-def test_all_bodies_together_hold_no_more_than_their_budget(
+def test_bodies_together_stay_within_their_memory_budget(
     at: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "AT_ONCE_BYTES", 1000)
@@ -108,9 +108,7 @@ def test_all_bodies_together_hold_no_more_than_their_budget(
         assert {status_of(answer_of(first)), status_of(answer_of(second))} == {503, 408}
 
 
-def test_sender_who_was_answered_early_is_hung_up_on(
-    at: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sender_answered_early_is_disconnected(at: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.server.protocol.LINGER_SECONDS", 0.3)
     head = post(1_000_000, "Authorization: Bearer jc_x", path="/api/console/v1/uploads/packs")
     with socket.create_connection(at, timeout=60) as connection:

@@ -173,46 +173,46 @@ async def _answer(handler: Handler, target: str, body: bytes = b"") -> tuple[int
     return status, text
 
 
-async def test_a_request_stays_in_one_thread(handler: Handler) -> None:
+async def test_request_stays_in_one_thread(handler: Handler) -> None:
     assert await _answer(handler, "/page", b"hello") == (200, b"POST hello en")
     assert [what for what, _thread in seen] == ["before", "inner", "view", "after"]
     [thread] = {thread for _what, thread in seen}
     assert thread.startswith("request")
 
 
-async def test_what_is_asynchronous_runs_in_the_event_loop(handler: Handler) -> None:
+async def test_async_view_runs_in_the_event_loop(handler: Handler) -> None:
     assert await _answer(handler, "/soon") == (200, b"soon")
     threads = dict(seen)
     assert threads["view"] == threading.current_thread().name
     assert threads["before"] != threads["view"]
 
 
-async def test_the_language_of_a_request_ends_with_it(handler: Handler) -> None:
+async def test_request_language_does_not_leak_into_the_next(handler: Handler) -> None:
     assert await _answer(handler, "/page?language=ja") == (200, b"GET  en")
     assert await _answer(handler, "/page") == (200, b"GET  en")
 
 
 @pytest.mark.sqlite  # connections to a server are kept by their pool
 @pytest.mark.django_db(transaction=True)
-async def test_the_database_stays_open_for_the_next_request(settings: LazySettings) -> None:
+async def test_database_connection_is_reused_by_the_next_request(settings: LazySettings) -> None:
     settings.CONSOLE_THREADS = 1
     handler = Handler()
     one = await _answer(handler, "/query")
     assert one == await _answer(handler, "/query")
 
 
-async def test_requests_beyond_the_threads_wait_in_turn(handler: Handler) -> None:
+async def test_requests_beyond_thread_count_wait_in_turn(handler: Handler) -> None:
     asked = [asyncio.create_task(_answer(handler, "/slow")) for _each in range(5)]
     assert await _answer(handler, "/soon") == (200, b"soon")
     released.set()
     assert await asyncio.gather(*asked) == [(200, b"slow")] * 5
 
 
-async def test_a_stream_is_sent_to_its_end(handler: Handler) -> None:
+async def test_stream_is_sent_to_its_end(handler: Handler) -> None:
     assert await _answer(handler, "/stream") == (200, b"one two")
 
 
-async def test_a_stream_ends_when_nobody_listens(handler: Handler) -> None:
+async def test_stream_ends_when_the_client_disconnects(handler: Handler) -> None:
     asked = _asked(handler, "/stream?endless=1")
     await asked.send_input({"type": "http.request"})
     assert (await asked.receive_output(10))["status"] == 200
@@ -222,19 +222,19 @@ async def test_a_stream_ends_when_nobody_listens(handler: Handler) -> None:
     assert left.is_set()
 
 
-async def test_a_body_that_a_view_takes_comes_as_it_is_sent(handler: Handler) -> None:
+async def test_upload_body_reaches_the_view_in_chunks(handler: Handler) -> None:
     assert await _answer(handler, "/upload", b"hello") == (201, b"hel|lo")
     assert [what for what, _thread in seen] == ["before", "inner", "view", "after"]
 
 
-async def test_a_body_that_is_refused_is_not_waited_for(handler: Handler) -> None:
+async def test_refused_body_is_not_waited_for(handler: Handler) -> None:
     asked = _asked(handler, "/upload?refused=1", "POST")
     assert (await asked.receive_output(10))["status"] == 403
     await asked.receive_output(10)
     await asked.wait(60)
 
 
-async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler) -> None:
+async def test_client_disconnect_in_upload_raises_sender_gone(handler: Handler) -> None:
     asked = _asked(handler, "/upload", "POST")
     await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
     await asked.send_input({"type": "http.disconnect"})
@@ -243,7 +243,7 @@ async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler
     assert left.is_set()
 
 
-async def test_nothing_is_done_for_who_leaves_in_the_middle_of_a_request(handler: Handler) -> None:
+async def test_request_aborted_in_its_body_runs_no_view(handler: Handler) -> None:
     asked = _asked(handler, "/page", "POST")
     await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
     await asked.send_input({"type": "http.disconnect"})
@@ -252,5 +252,5 @@ async def test_nothing_is_done_for_who_leaves_in_the_middle_of_a_request(handler
 
 
 @pytest.mark.parametrize(("target", "status"), [("/nowhere", 404), ("/broken", 500)])
-async def test_what_goes_wrong_is_told(handler: Handler, target: str, status: int) -> None:
+async def test_request_errors_return_their_status(handler: Handler, target: str, status: int) -> None:
     assert (await _answer(handler, target))[0] == status

@@ -58,7 +58,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return made
 
 
-def test_own_certificate_is_trusted_for_its_names_by_whoever_has_the_file(own: Tls) -> None:
+def test_own_certificate_is_trusted_for_its_names_by_file_holders(own: Tls) -> None:
     trusting = ssl.create_default_context(cafile=own.certificate)
     with (
         serving(tls=certificate.context(own)) as port,
@@ -70,7 +70,7 @@ def test_own_certificate_is_trusted_for_its_names_by_whoever_has_the_file(own: T
         httpx.get(f"https://localhost:{port}/", trust_env=False)
 
 
-def test_own_certificate_is_kept_until_its_names_change(own: Tls, tmp_path: Path) -> None:
+def test_own_certificate_is_reused_until_its_names_change(own: Tls, tmp_path: Path) -> None:
     made = tls.read("auto", tmp_path)
     certificate.ensure(made, ["localhost"], "apps.localhost", "127.0.0.1")
     first = certificate.fingerprint(made.certificate)
@@ -82,7 +82,7 @@ def test_own_certificate_is_kept_until_its_names_change(own: Tls, tmp_path: Path
     assert len(first.split(":")) == 32
 
 
-def test_plain_http_on_a_tls_port_is_led_to_https(own: Tls) -> None:
+def test_plain_http_on_a_tls_port_is_redirected_to_https(own: Tls) -> None:
     def lead(host: str, path: str) -> str:
         return f"https://{host or 'nobody'}{path}"
 
@@ -91,7 +91,7 @@ def test_plain_http_on_a_tls_port_is_led_to_https(own: Tls) -> None:
     assert (answer.status_code, answer.headers["Location"]) == (308, f"https://127.0.0.1:{port}/jobs?x=1")
 
 
-def test_one_address_has_its_share_of_connections_and_no_more() -> None:
+def test_connections_per_address_are_limited_except_for_exempt_ones() -> None:
     with serving(share=3) as port, ExitStack() as opened:
         mine = [opened.enter_context(socket.create_connection(("127.0.0.1", port))) for _each in range(3)]
         for each in mine:
@@ -120,7 +120,7 @@ def _answers(ask: Any) -> bool:
         return False
 
 
-def test_connection_that_never_shakes_hands_is_closed(own: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_without_a_handshake_is_closed(own: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "HEAD_SECONDS", 0.2)
     with serving(tls=certificate.context(own)) as port:
         for sent in (b"", b"\x16\x03", b"GET"):
@@ -133,11 +133,11 @@ def test_connection_that_never_shakes_hands_is_closed(own: Tls, monkeypatch: pyt
     ("text", "mode"),
     [("", Mode.OFF), ("0", Mode.OFF), ("1", Mode.PROXY), ("proxy", Mode.PROXY), ("self-signed", Mode.OWN)],
 )
-def test_tls_setting_reads_its_words(text: str, mode: Mode, tmp_path: Path) -> None:
+def test_tls_setting_reads_its_keywords(text: str, mode: Mode, tmp_path: Path) -> None:
     assert tls.read(text, tmp_path).mode is mode
 
 
-def test_tls_setting_names_two_files_or_one_that_holds_both(own: Tls, tmp_path: Path) -> None:
+def test_tls_setting_accepts_two_files_or_one_combined_file(own: Tls, tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
     both.write_bytes(own.key.read_bytes() + own.certificate.read_bytes())
     for text in (f"{own.certificate}, {own.key}", str(both)):

@@ -47,7 +47,7 @@ def everything(connection: socket.socket) -> bytes:
     return answer
 
 
-def test_a_head_that_never_ends_is_not_waited_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_head_without_an_end_is_timed_out(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
     for sent in (b"", HEAD, HEAD + b"\r\n" + HEAD):
         with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
@@ -55,7 +55,7 @@ def test_a_head_that_never_ends_is_not_waited_for(port: int, monkeypatch: pytest
             assert everything(connection).endswith(b"hi" if sent.count(b"GET") == 2 else b"")
 
 
-def test_a_header_without_an_end_is_not_kept(port: int) -> None:
+def test_request_header_without_an_end_is_cut_off(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(HEAD + b"X-Long: ")
         with suppress(ConnectionError):
@@ -65,9 +65,7 @@ def test_a_header_without_an_end_is_not_kept(port: int) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
-def test_slow_bodies_and_large_ones_are_nobodys_business_here(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_protocol_does_not_limit_slow_or_large_bodies(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
     body = b"x" * (3 * protocol.HEAD_BYTES)
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:

@@ -36,7 +36,7 @@ def origin(peer: str, *forwarded: str) -> str:
     return told[0]
 
 
-def test_forwarded_header_from_no_trusted_proxy_is_ignored() -> None:
+def test_forwarded_header_from_an_untrusted_peer_is_ignored() -> None:
     for peer in (CLIENT, "127.0.0.1", "192.0.2.2"):
         assert origin(peer, "10.0.0.1", PROXY) == f"{peer} http"
 
@@ -59,6 +59,6 @@ def test_forwarded_header_names_the_last_hop_before_the_trusted_proxies(forwarde
     assert origin(PROXY, *forwarded) == f"{CLIENT} https"
 
 
-def test_forwarded_header_is_ignored_where_no_proxy_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forwarded_header_is_ignored_without_trusted_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "CONSOLE_TRUSTED_PROXIES", [])
     assert origin("127.0.0.1", CLIENT) == "127.0.0.1 http"

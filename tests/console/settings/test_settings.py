@@ -40,14 +40,14 @@ def _read(home: Path, *names: str, **environ: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_debug_is_off_and_the_console_is_local() -> None:
+def test_settings_default_to_no_debug_and_a_local_address() -> None:
     from django.conf import settings  # noqa: PLC0415
 
     assert settings.DEBUG is False
     assert settings.CONSOLE_BIND == "127.0.0.1"
 
 
-def test_cookies_are_this_hosts_own(home: Path) -> None:
+def test_cookie_settings_bind_cookies_to_this_host(home: Path) -> None:
     names = ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
     assert _read(home, *names) == ["session", "csrftoken", False, False]
     assert _read(home, *names, CONSOLE_TLS="1") == ["__Host-session", "__Host-csrftoken", True, True]
@@ -55,20 +55,20 @@ def test_cookies_are_this_hosts_own(home: Path) -> None:
     assert _python(code, home).stdout == "[]\n"
 
 
-def test_forms_sent_over_tls_are_trusted_from_our_own_names_only(home: Path) -> None:
+def test_csrf_origins_over_tls_are_own_names_only(home: Path) -> None:
     read = _read(
         home, "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", CONSOLE_TLS="1", CONSOLE_HOSTS="a.example, b.example"
     )
     assert read == [["a.example", "b.example"], ["https://a.example", "https://b.example"]]
 
 
-def test_reading_them_changes_nothing_on_the_disk(home: Path) -> None:
+def test_settings_import_changes_nothing_on_disk(home: Path) -> None:
     before = sorted(home.rglob("*"))
     _read(home, "DEBUG")
     assert sorted(home.rglob("*")) == before
 
 
-def test_they_need_no_django(home: Path) -> None:
+def test_settings_import_needs_no_django(home: Path) -> None:
     done = _python("import sys; import console.settings; print('django' in sys.modules)", home)
     assert done.stdout == "False\n", done.stderr
 
@@ -77,7 +77,7 @@ def test_they_need_no_django(home: Path) -> None:
     ("name", "value"),
     [("PORT", "http"), ("CONSOLE_TLS", "perhaps"), ("DATABASE_URL", "oracle://x"), ("REDIS_URL", "amqp://x")],
 )
-def test_a_variable_that_makes_no_sense_is_one_sentence(home: Path, name: str, value: str) -> None:
+def test_invalid_variable_error_is_one_sentence(home: Path, name: str, value: str) -> None:
     environ = {**os.environ, "CONSOLE_HOME": str(home), name: value}
     command = [sys.executable, "manage.py", "check"]
     done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False)
@@ -86,7 +86,7 @@ def test_a_variable_that_makes_no_sense_is_one_sentence(home: Path, name: str, v
     assert done.stderr.count("\n") == 1
 
 
-def test_secrets_come_from_files(home: Path) -> None:
+def test_secret_setting_is_read_from_a_file(home: Path) -> None:
     (home / "token").write_text("t0ken\n")
     assert _read(home, "CONSOLE_METRICS_TOKEN", CONSOLE_METRICS_TOKEN_FILE=str(home / "token")) == ["t0ken"]
 

@@ -29,5 +29,5 @@ PHONE = "(iPhone; CPU iPhone OS 17_5 like Mac OS X)"
         ("", ""),
     ],
 )
-def test_described_user_agent_is_browser_and_system(agent: str, words: str) -> None:
+def test_user_agent_description_names_browser_and_system(agent: str, words: str) -> None:
     assert describe(agent) == words

@@ -64,7 +64,7 @@ def is_in(client: Client) -> bool:
     return client.get("/").status_code == 200
 
 
-def test_the_directorys_password_makes_an_account(directory: Slapd) -> None:
+def test_ldap_password_creates_an_account(directory: Slapd) -> None:
     client = sign_in("alice")
     assert is_in(client)
     user = User.objects.get(username="alice")
@@ -74,18 +74,18 @@ def test_the_directorys_password_makes_an_account(directory: Slapd) -> None:
 
 
 @pytest.mark.parametrize("password", ["wrong", "", " "])
-def test_a_wrong_password_does_not(directory: Slapd, password: str) -> None:
+def test_ldap_sign_in_with_wrong_password_is_refused(directory: Slapd, password: str) -> None:
     assert not is_in(sign_in("alice", password))
     assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["*", "al*", "alice)(uid=*", "alice\\2a", "*)(|(uid=*"])
-def test_a_name_is_no_filter(directory: Slapd, name: str) -> None:
+def test_ldap_sign_in_escapes_filter_characters_in_names(directory: Slapd, name: str) -> None:
     assert not is_in(sign_in(name))
     assert not User.objects.exists()
 
 
-def test_nobody_becomes_an_account_of_the_console_by_being_called_like_it(directory: Slapd) -> None:
+def test_local_account_with_same_name_is_linked_by_admin_only(directory: Slapd) -> None:
     user = make_user("alice", admin=True)
     assert not is_in(sign_in("alice"))
     assert is_in(sign_in("alice", PASSWORD))
@@ -93,17 +93,17 @@ def test_nobody_becomes_an_account_of_the_console_by_being_called_like_it(direct
     assert is_in(sign_in("alice")), "an admin has linked the two"
 
 
-def test_a_local_password_works_beside_it(directory: Slapd) -> None:
+def test_local_password_works_beside_ldap(directory: Slapd) -> None:
     make_user("carol")
     assert is_in(sign_in("carol", PASSWORD))
 
 
-def test_whom_the_filter_leaves_out_does_not_come_in(directory: Slapd) -> None:
+def test_person_excluded_by_the_filter_cannot_sign_in(directory: Slapd) -> None:
     directory.person("alice", SECRET, employeeType="gone")
     assert not is_in(sign_in("alice"))
 
 
-def test_wrong_passwords_lead_to_a_pause(directory: Slapd, settings: LazySettings) -> None:
+def test_wrong_ldap_passwords_lead_to_a_pause(directory: Slapd, settings: LazySettings) -> None:
     client = Client()
     data = {"username": "alice", "password": "wrong"}
     answers = [client.post("/sign-in", data).status_code for _ in range(settings.AXES_FAILURE_LIMIT)]
@@ -113,7 +113,7 @@ def test_wrong_passwords_lead_to_a_pause(directory: Slapd, settings: LazySetting
 
 @pytest.mark.parametrize("kind", ["groupOfNames", "groupOfUniqueNames", "posixGroup"])
 @pytest.mark.parametrize("named", ["cn", "dn"])
-def test_a_group_is_a_role_in_a_workspace(directory: Slapd, kind: str, named: str) -> None:
+def test_ldap_group_gives_a_role_in_a_workspace(directory: Slapd, kind: str, named: str) -> None:
     workspace = make_workspace("vision")
     group = "Vision" if named == "cn" else f"CN=vision,ou=groups,{slapd.BASE}"
     GroupMapping.objects.create(source="ldap", group=group, workspace=workspace, role=Role.OPERATOR)
@@ -124,7 +124,7 @@ def test_a_group_is_a_role_in_a_workspace(directory: Slapd, kind: str, named: st
     assert role_in(User.objects.get(username="bob"), workspace.pk) is None
 
 
-def test_of_several_groups_the_highest_role_counts_and_superusers_are_only_flagged_ones(
+def test_highest_group_role_counts_and_only_flagged_groups_give_superuser(
     directory: Slapd,
 ) -> None:
     workspace = make_workspace("vision")
@@ -144,7 +144,7 @@ def test_of_several_groups_the_highest_role_counts_and_superusers_are_only_flagg
     assert (bob.is_superuser, bob.is_staff) == (False, False)
 
 
-def test_leaving_a_group_ends_the_right_and_a_membership_by_hand_stays(directory: Slapd) -> None:
+def test_role_of_a_left_group_ends_and_manual_membership_stays(directory: Slapd) -> None:
     vision, speech = make_workspace("vision"), make_workspace("speech")
     GroupMapping.objects.create(source="ldap", group="vision", workspace=vision)
     directory.group("vision", dn("alice"))
@@ -159,7 +159,7 @@ def test_leaving_a_group_ends_the_right_and_a_membership_by_hand_stays(directory
     assert is_in(client), "somebody without a workspace is still somebody"
 
 
-def test_a_group_does_not_touch_what_was_made_by_hand(directory: Slapd) -> None:
+def test_manual_membership_is_not_changed_by_a_group(directory: Slapd) -> None:
     vision = make_workspace("vision")
     GroupMapping.objects.create(source="ldap", group="vision", workspace=vision, role=Role.ADMIN)
     sign_in("alice")
@@ -174,7 +174,7 @@ def test_a_group_does_not_touch_what_was_made_by_hand(directory: Slapd) -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "marked"])
-def test_whoever_is_gone_from_there_is_out_of_here(directory: Slapd, how: str) -> None:
+def test_person_removed_from_directory_loses_access(directory: Slapd, how: str) -> None:
     client = sign_in("alice")
     alice = User.objects.get(username="alice")
     key = reference_of(client.session.session_key)
@@ -195,14 +195,14 @@ def test_whoever_is_gone_from_there_is_out_of_here(directory: Slapd, how: str) -
     assert is_in(sign_in("alice")) is comes_back
 
 
-def test_an_account_that_an_admin_disabled_stays_so(directory: Slapd) -> None:
+def test_account_disabled_by_admin_stays_disabled_after_sync(directory: Slapd) -> None:
     sign_in("alice")
     User.objects.filter(username="alice").update(is_active=False)
     tasks.ask_directory()
     assert not User.objects.get(username="alice").is_active
 
 
-def test_a_directory_that_is_away_disables_nobody(directory: Slapd) -> None:
+def test_unreachable_directory_disables_no_accounts(directory: Slapd) -> None:
     import ldap  # noqa: PLC0415
 
     client = sign_in("alice")
@@ -216,7 +216,7 @@ def test_a_directory_that_is_away_disables_nobody(directory: Slapd) -> None:
         directory.start()
 
 
-def test_directory_that_is_away_is_no_wrong_password(directory: Slapd) -> None:
+def test_unreachable_directory_does_not_count_as_wrong_password(directory: Slapd) -> None:
     assert is_in(sign_in("alice"))
     make_user("root", admin=True)
     directory.stop()
@@ -237,7 +237,7 @@ def test_directory_that_is_away_is_no_wrong_password(directory: Slapd) -> None:
     assert is_in(sign_in("alice"))
 
 
-def test_name_that_the_directory_gave_to_somebody_else_is_not_the_old_account(directory: Slapd) -> None:
+def test_reused_directory_name_does_not_open_the_old_account(directory: Slapd) -> None:
     client = sign_in("bob")
     old = User.objects.get(username="bob")
     assert old.directory_id
@@ -250,7 +250,7 @@ def test_name_that_the_directory_gave_to_somebody_else_is_not_the_old_account(di
     assert not is_in(client)
 
 
-def test_a_directory_that_shows_nobody_disables_nobody(directory: Slapd, settings: LazySettings) -> None:
+def test_directory_without_any_people_disables_no_accounts(directory: Slapd, settings: LazySettings) -> None:
     from console.sign_in.directory import Unlikely  # noqa: PLC0415
 
     client = sign_in("alice")
@@ -260,23 +260,21 @@ def test_a_directory_that_shows_nobody_disables_nobody(directory: Slapd, setting
     assert is_in(client)
 
 
-def test_passwords_do_not_go_to_a_server_that_is_not_who_it_says(
-    directory: Slapd, settings: LazySettings
-) -> None:
+def test_passwords_are_not_sent_to_an_unverified_server(directory: Slapd, settings: LazySettings) -> None:
     settings.CONSOLE_LDAP = {k: v for k, v in directory.settings.items() if k != "ca"}
     assert not is_in(sign_in("alice"))
     settings.CONSOLE_LDAP = {**directory.settings, "starttls": False}
     assert not is_in(sign_in("alice")), "this server takes no password in the clear"
 
 
-def test_memberships_say_that_they_came_by_a_group(directory: Slapd) -> None:
+def test_group_membership_is_marked_as_given_by_groups(directory: Slapd) -> None:
     GroupMapping.objects.create(source="ldap", group="vision", workspace=make_workspace("vision"))
     directory.group("vision", dn("alice"))
     sign_in("alice")
     assert Membership.objects.get(user__username="alice").by_groups
 
 
-def test_the_directory_says_the_unix_name(directory: Slapd, settings: LazySettings) -> None:
+def test_directory_attribute_sets_the_unix_name(directory: Slapd, settings: LazySettings) -> None:
     settings.CONSOLE_LDAP = {**directory.settings, "unix_name": "employeeType"}
     directory.person("alice", SECRET, employeeType="asmith")
     sign_in("alice")
@@ -288,6 +286,6 @@ def test_the_directory_says_the_unix_name(directory: Slapd, settings: LazySettin
     assert user.unix_name == ""
 
 
-def test_a_directory_that_is_not_to_say_the_unix_name_does_not(directory: Slapd) -> None:
+def test_directory_without_unix_name_setting_sets_none(directory: Slapd) -> None:
     sign_in("alice")
     assert User.objects.get(username="alice").unix_name == ""

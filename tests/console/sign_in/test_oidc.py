@@ -71,7 +71,7 @@ def ask_again() -> None:
     tasks.ask_providers()
 
 
-def test_whoever_has_an_account_there_gets_one_here(provider: Provider) -> None:
+def test_oidc_sign_in_creates_and_later_finds_the_account(provider: Provider) -> None:
     client = sign_in(provider)
     assert is_in(client)
     user = User.objects.get()
@@ -83,7 +83,7 @@ def test_whoever_has_an_account_there_gets_one_here(provider: Provider) -> None:
     assert User.objects.count() == 1, "known again by issuer and subject"
 
 
-def test_the_question_has_state_nonce_and_pkce(provider: Provider) -> None:
+def test_oidc_request_has_state_nonce_and_pkce(provider: Provider) -> None:
     asked = parse_qs(
         urlsplit(question(Client(), "/sign-in/with/corp?scope=admin&auth_params=prompt%3Dnone")).query
     )
@@ -93,7 +93,7 @@ def test_the_question_has_state_nonce_and_pkce(provider: Provider) -> None:
     assert "prompt" not in asked
 
 
-def test_an_answer_counts_once_and_in_the_browser_that_asked(provider: Provider) -> None:
+def test_oidc_answer_is_valid_once_and_only_in_the_same_browser(provider: Provider) -> None:
     client = Client()
     back = provider.back("alice", question(client))
     path = f"{BACK}?{urlsplit(back).query}"
@@ -105,7 +105,7 @@ def test_an_answer_counts_once_and_in_the_browser_that_asked(provider: Provider)
     assert not is_in(client)
 
 
-def test_an_answer_to_another_question_is_not_taken(provider: Provider) -> None:
+def test_oidc_answer_to_another_request_is_refused(provider: Provider) -> None:
     """Somebody slips the code of their own sign-in into a browser that is in the middle of its own."""
     mine, theirs = Client(), Client()
     code = parse_qs(urlsplit(provider.back("alice", question(theirs))).query)["code"][0]
@@ -115,7 +115,7 @@ def test_an_answer_to_another_question_is_not_taken(provider: Provider) -> None:
     assert AuditEntry.objects.filter(action=Action.SIGN_IN_FAILED, denied=True, object_repr="corp").exists()
 
 
-def test_nobody_is_taken_over_by_an_address_or_a_name(provider: Provider) -> None:
+def test_oidc_sign_in_takes_over_no_account_by_address_or_name(provider: Provider) -> None:
     taken = make_user("alice", email="alice@example.org", admin=True)
     client = sign_in(provider)
     assert is_in(client)
@@ -124,7 +124,7 @@ def test_nobody_is_taken_over_by_an_address_or_a_name(provider: Provider) -> Non
     assert new.username.startswith("alice")
 
 
-def test_a_provider_that_makes_no_accounts_lets_in_only_who_is_connected(
+def test_provider_without_sign_up_admits_connected_accounts_only(
     provider: Provider, settings: LazySettings
 ) -> None:
     settings.CONSOLE_OIDC = {"corp": {**provider.settings["corp"], "sign_up": False}}
@@ -143,21 +143,21 @@ def test_a_provider_that_makes_no_accounts_lets_in_only_who_is_connected(
     assert SignIn.objects.get().user.username == "carol"
 
 
-def test_nobody_is_led_to_connect_an_account(provider: Provider) -> None:
+def test_connect_link_without_a_valid_key_is_not_found(provider: Provider) -> None:
     client = browser(make_user("carol"))
     assert client.get("/sign-in/with/corp?process=connect").status_code == 404
     assert client.get("/sign-in/with/corp?process=connect&key=0").status_code == 404
     assert client.get("/sign-in/with/nobody").status_code == 404
 
 
-def test_a_disabled_account_does_not_come_in(provider: Provider) -> None:
+def test_disabled_account_cannot_sign_in_by_oidc(provider: Provider) -> None:
     sign_in(provider)
     User.objects.update(is_active=False)
     assert not is_in(sign_in(provider))
 
 
 @pytest.mark.parametrize("where", ["https://evil.example/", "//evil.example"])
-def test_one_is_led_to_no_other_site_afterwards(provider: Provider, where: str) -> None:
+def test_oidc_sign_in_does_not_redirect_to_another_site(provider: Provider, where: str) -> None:
     client = Client()
     back = provider.back("alice", question(client, f"/sign-in/with/corp?next={where}"))
     assert client.get(f"{BACK}?{urlsplit(back).query}")["Location"] == "/"
@@ -166,7 +166,7 @@ def test_one_is_led_to_no_other_site_afterwards(provider: Provider, where: str) 
 # --- Groups, and what ends there --------------------------------------------------------------------------
 
 
-def test_groups_are_roles_and_end_within_the_interval(provider: Provider) -> None:
+def test_oidc_group_gives_a_role_until_membership_or_mapping_ends(provider: Provider) -> None:
     workspace = make_workspace("vision")
     mapping = GroupMapping.objects.create(source="corp", group="vision", workspace=workspace, role=Role.ADMIN)
     client = sign_in(provider)
@@ -184,14 +184,14 @@ def test_groups_are_roles_and_end_within_the_interval(provider: Provider) -> Non
     assert role_in(user, workspace.pk) is None, "a mapping that is gone gives nothing, at once"
 
 
-def test_the_same_group_of_another_source_gives_nothing(provider: Provider) -> None:
+def test_same_group_of_another_source_gives_no_role(provider: Provider) -> None:
     workspace = make_workspace("vision")
     GroupMapping.objects.create(source="ldap", group="vision", workspace=workspace)
     sign_in(provider)
     assert role_in(User.objects.get(), workspace.pk) is None
 
 
-def test_whoever_is_gone_there_is_out_here(provider: Provider, settings: LazySettings) -> None:
+def test_person_removed_at_the_provider_loses_access(provider: Provider, settings: LazySettings) -> None:
     scopes = {"corp": {**provider.settings["corp"], "scopes": ["openid", "offline_access"]}}
     workspace = make_workspace("vision")
     GroupMapping.objects.create(source="corp", group="vision", workspace=workspace)
@@ -206,7 +206,7 @@ def test_whoever_is_gone_there_is_out_here(provider: Provider, settings: LazySet
     assert role_in(user, workspace.pk) is None
 
 
-def test_a_provider_that_is_away_ends_nothing(provider: Provider, settings: LazySettings) -> None:
+def test_unreachable_provider_ends_no_sign_ins(provider: Provider, settings: LazySettings) -> None:
     client = sign_in(provider)
     settings.CONSOLE_OIDC = {"corp": {**provider.settings["corp"], "issuer": "http://127.0.0.1:1/api/oidc"}}
     ask_again()
@@ -215,7 +215,7 @@ def test_a_provider_that_is_away_ends_nothing(provider: Provider, settings: Lazy
     assert "Sign-in failed" in seen(Client().get("/sign-in/with/corp"))
 
 
-def test_refresh_tokens_lie_encrypted(provider: Provider) -> None:
+def test_refresh_tokens_are_stored_encrypted(provider: Provider) -> None:
     sign_in(provider)
     assert Grant.objects.get().refresh_token.startswith("gAAAA")
 
@@ -242,7 +242,7 @@ def tell(token: str) -> int:
     return Client().post("/sign-in/with/corp/ended", {"logout_token": token}).status_code
 
 
-def test_the_provider_ends_somebodys_sign_ins(provider: Provider) -> None:
+def test_logout_token_ends_all_sign_ins_of_its_user_once(provider: Provider) -> None:
     here, there = sign_in(provider), sign_in(provider)
     other = browser(make_user("carol"))
     token = logout_token(provider)
@@ -264,13 +264,13 @@ def test_the_provider_ends_somebodys_sign_ins(provider: Provider) -> None:
         {"jti": None},
     ],
 )
-def test_a_token_that_is_not_quite_one_ends_nothing(provider: Provider, changes: dict[str, Any]) -> None:
+def test_logout_token_with_wrong_claims_ends_nothing(provider: Provider, changes: dict[str, Any]) -> None:
     client = sign_in(provider)
     assert tell(logout_token(provider, **changes)) == 400
     assert is_in(client)
 
 
-def test_a_token_of_somebody_elses_key_ends_nothing(provider: Provider) -> None:
+def test_logout_token_with_a_foreign_key_ends_nothing(provider: Provider) -> None:
     client = sign_in(provider)
     assert tell(logout_token(provider, glewlwyd._run("openssl", "genrsa", "2048"))) == 400
     unsigned = jwt.encode(
@@ -282,9 +282,7 @@ def test_a_token_of_somebody_elses_key_ends_nothing(provider: Provider) -> None:
     assert is_in(client)
 
 
-def test_the_provider_says_the_unix_name_where_a_claim_is_named(
-    provider: Provider, settings: LazySettings
-) -> None:
+def test_oidc_claim_sets_the_unix_name_when_configured(provider: Provider, settings: LazySettings) -> None:
     sign_in(provider)
     assert User.objects.get().unix_name == ""
     settings.CONSOLE_OIDC = {"corp": {**provider.settings["corp"], "unix_name_claim": "preferred_username"}}

@@ -57,7 +57,7 @@ def is_in(client: Client) -> bool:
     return client.get("/").status_code == 200
 
 
-def test_a_password_alone_is_not_enough_any_more() -> None:
+def test_password_without_second_factor_does_not_sign_in() -> None:
     make_user("alice")
     _client, secret, _codes = set_up()
     client = half_in()
@@ -68,7 +68,7 @@ def test_a_password_alone_is_not_enough_any_more() -> None:
     assert is_in(client)
 
 
-def test_a_recovery_code_works_once() -> None:
+def test_recovery_code_works_once() -> None:
     make_user("alice")
     _client, _secret, codes = set_up()
     client = half_in()
@@ -79,7 +79,7 @@ def test_a_recovery_code_works_once() -> None:
     assert not is_in(client)
 
 
-def test_codes_are_not_guessed() -> None:
+def test_code_guessing_is_paused() -> None:
     make_user("alice")
     _client, secret, _codes = set_up()
     client = half_in()
@@ -89,7 +89,7 @@ def test_codes_are_not_guessed() -> None:
     assert not is_in(client), "too many tries pause even the right code"
 
 
-def test_the_secret_lies_encrypted() -> None:
+def test_totp_secret_is_stored_encrypted() -> None:
     make_user("alice")
     _client, secret, _codes = set_up()
     stored = Authenticator.objects.get(type=Authenticator.Type.TOTP).data["secret"]
@@ -97,7 +97,7 @@ def test_the_secret_lies_encrypted() -> None:
     assert stored.startswith("gAAAA")
 
 
-def test_nobody_sees_or_takes_somebody_elses() -> None:
+def test_second_factor_of_another_user_is_not_accessible() -> None:
     make_user("alice")
     set_up()
     key = Authenticator.objects.filter(type=Authenticator.Type.TOTP).get()
@@ -111,7 +111,9 @@ def test_nobody_sees_or_takes_somebody_elses() -> None:
     ("who", "admin", "asked"),
     [("everybody", False, True), ("admins", False, False), ("admins", True, True), ("optional", True, False)],
 )
-def test_who_has_to_have_one(settings: LazySettings, who: str, admin: bool, asked: bool) -> None:
+def test_second_factor_setting_decides_which_users_need_one(
+    settings: LazySettings, who: str, admin: bool, asked: bool
+) -> None:
     settings.CONSOLE_SECOND_FACTOR = who
     user = make_user("alice", admin=admin)
     client = browser(user)
@@ -128,7 +130,7 @@ def test_who_has_to_have_one(settings: LazySettings, who: str, admin: bool, aske
     assert script.get("/api/console/v1/jobs").status_code == 200
 
 
-def test_whoever_has_one_goes_on(settings: LazySettings) -> None:
+def test_user_with_second_factor_is_not_redirected(settings: LazySettings) -> None:
     make_user("alice")
     client, _secret, _codes = set_up()
     settings.CONSOLE_SECOND_FACTOR = "everybody"

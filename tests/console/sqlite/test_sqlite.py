@@ -58,7 +58,7 @@ def _write() -> None:
         Workspace.objects.create(slug="second", name="Second")
 
 
-def test_a_second_writer_waits_without_asking_sqlite(begun: list[str]) -> None:
+def test_second_writer_waits_without_calling_sqlite(begun: list[str]) -> None:
     waiting = threading.Event()
     with transaction.atomic():
         Workspace.objects.create(slug="first", name="First")
@@ -76,7 +76,7 @@ def test_a_second_writer_waits_without_asking_sqlite(begun: list[str]) -> None:
     assert Workspace.objects.count() == 2
 
 
-def test_whoever_waits_too_long_is_told_that_the_database_is_locked(begun: list[str]) -> None:
+def test_writer_waiting_too_long_gets_database_locked_error(begun: list[str]) -> None:
     told: list[str] = []
 
     def write() -> None:
@@ -125,12 +125,12 @@ def _never_begun() -> None:
 
 
 @pytest.mark.parametrize("how", [_write, _rolled_back, _closed_in_the_middle, _nested, _never_begun])
-def test_however_a_transaction_ends_the_next_one_may_begin(how: Callable[[], None]) -> None:
+def test_write_lock_is_released_after_any_end_of_transaction(how: Callable[[], None]) -> None:
     how()
     assert not base.turn.locked()
 
 
-def test_a_commit_that_fails_gives_the_turn_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_lock_is_released_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: django_base.DatabaseWrapper) -> None:
         raise OperationalError("disk I/O error")
 

@@ -28,7 +28,7 @@ def people(people: People) -> People:
     return people
 
 
-def test_an_admin_of_a_workspace_reads_that_workspaces(people: People) -> None:
+def test_audit_page_shows_workspace_admin_own_workspace_only(people: People) -> None:
     text = seen(browser(people.manager).get("/audit/"))
     assert "gpus: – → 6" in text
     assert "Laboratory" not in text
@@ -37,19 +37,19 @@ def test_an_admin_of_a_workspace_reads_that_workspaces(people: People) -> None:
     assert "gpus: – → 6" not in other
 
 
-def test_an_admin_of_the_console_reads_all_of_it(people: People) -> None:
+def test_audit_page_shows_console_admin_all_entries(people: People) -> None:
     text = seen(browser(people.admin).get("/audit/"))
     assert "gpus: – → 6" in text
     assert "Laboratory" in text
 
 
 @pytest.mark.parametrize("address", ["/audit/", "/audit/export"])
-def test_members_are_refused(people: People, address: str) -> None:
+def test_audit_pages_refuse_members(people: People, address: str) -> None:
     assert browser(people.member).get(address).status_code == 403
     assert browser().get(address).status_code == 302
 
 
-def test_only_those_who_may_are_led_there(people: People) -> None:
+def test_audit_link_is_shown_to_workspace_admins_only(people: People) -> None:
     assert 'href="/audit/"' in seen(browser(people.manager).get("/quotas/"))
     assert 'href="/audit/"' not in seen(browser(people.member).get("/quotas/"))
 
@@ -66,18 +66,18 @@ def test_only_those_who_may_are_led_there(people: People) -> None:
         ({"person": "nobody"}, set()),
     ],
 )
-def test_it_is_searched(people: People, query: dict[str, str], found: set[str]) -> None:
+def test_audit_search_finds_matching_entries(people: People, query: dict[str, str], found: set[str]) -> None:
     entries = browser(people.admin).get("/audit/", query).context["rows"]
     assert {entry.object_repr for entry in entries} == found
 
 
-def test_nothing_is_escaped_wrongly(people: People) -> None:
+def test_audit_page_escapes_html_in_names(people: People) -> None:
     with origin.of(Origin(Way.PAGE, user=people.owner)):
         audit.log(Action.USE, people.quota, name="<script>alert(1)</script>")
     assert "<script>alert" not in browser(people.admin).get("/audit/").content.decode()
 
 
-def test_pages_go_on(people: People) -> None:
+def test_audit_page_continues_on_the_next_page(people: People) -> None:
     for number in range(60):
         audit.log(Action.USE, people.quota, name=f"thing {number}")
     client = browser(people.manager)
@@ -87,7 +87,9 @@ def test_pages_go_on(people: People) -> None:
     assert not {entry.pk for entry in first.context["rows"]} & {e.pk for e in second.context["rows"]}
 
 
-def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Any) -> None:
+def test_audit_query_count_stays_fixed_and_counts_no_rows(
+    people: People, django_assert_max_num_queries: Any
+) -> None:
     for number in range(40):
         audit.log(Action.USE, people.quota, name=f"thing {number}")
     client = browser(people.manager)
@@ -98,7 +100,7 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Any)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_exported_as_csv_and_as_json_lines_and_that_is_kept(people: People) -> None:
+def test_audit_export_as_csv_and_json_lines_is_itself_recorded(people: People) -> None:
     for number in range(3):
         audit.log(Action.USE, people.quota, name=f"=HYPERLINK({number})")
     client = browser(people.manager)

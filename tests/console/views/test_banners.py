@@ -28,13 +28,13 @@ def shown(user: User | None) -> str:
     return client.get("/" if user else "/sign-in").content.decode()
 
 
-def test_a_banner_for_everybody_is_on_every_page(member: User) -> None:
+def test_banner_without_audience_is_shown_on_every_page(member: User) -> None:
     Banner.objects.create(text="Cake at noon", level="warn")
     assert "Cake at noon" in shown(member)
     assert "Cake at noon" in shown(None), "also before signing in"
 
 
-def test_a_banner_of_a_workspace_is_for_its_members(member: User) -> None:
+def test_banner_of_a_workspace_is_shown_to_its_members_and_admins(member: User) -> None:
     workspace = member.memberships.get().workspace
     Banner.objects.create(text="Your data moves", workspace=workspace)
     assert "Your data moves" in shown(member)
@@ -43,13 +43,13 @@ def test_a_banner_of_a_workspace_is_for_its_members(member: User) -> None:
     assert "Your data moves" not in shown(None)
 
 
-def test_a_banner_of_a_person_is_for_nobody_else(member: User) -> None:
+def test_banner_of_a_person_is_shown_to_no_other_user(member: User) -> None:
     Banner.objects.create(text="Look at node 3", person=member)
     assert "Look at node 3" in shown(member)
     assert "Look at node 3" not in shown(make_user("root", admin=True))
 
 
-def test_a_banner_has_its_time(member: User) -> None:
+def test_banner_is_shown_only_within_its_period(member: User) -> None:
     now = timezone.now()
     Banner.objects.create(text="Not yet", from_at=now + timedelta(hours=1))
     Banner.objects.create(text="No more", until_at=now - timedelta(hours=1))
@@ -58,7 +58,7 @@ def test_a_banner_has_its_time(member: User) -> None:
     assert "No more" not in text
 
 
-def test_a_banner_speaks_the_persons_language_or_else_english(member: User) -> None:
+def test_banner_uses_language_of_the_user_or_english(member: User) -> None:
     Banner.objects.create(text="Hello", text_ja="こんにちは")
     assert "Hello" in shown(member)
     member.language = "ja"
@@ -69,7 +69,7 @@ def test_a_banner_speaks_the_persons_language_or_else_english(member: User) -> N
     assert "Hello" in shown(member)
 
 
-def test_what_is_only_to_be_known_is_dismissed_and_the_rest_is_not(client: Client, member: User) -> None:
+def test_info_banner_is_dismissed_and_others_stay(client: Client, member: User) -> None:
     client.force_login(member)
     note = Banner.objects.create(text="Cake at noon")
     alarm = Banner.objects.create(text="The roof leaks", level="bad")
@@ -82,7 +82,7 @@ def test_what_is_only_to_be_known_is_dismissed_and_the_rest_is_not(client: Clien
     assert "Cake at noon" in shown(member), "in another sign-in it is still there"
 
 
-def test_going_back_leads_nowhere_else(client: Client, member: User) -> None:
+def test_banner_dismissal_does_not_redirect_to_another_site(client: Client, member: User) -> None:
     client.force_login(member)
     note = Banner.objects.create(text="x")
     answer = client.post(f"/banners/{note.pk}/dismiss", {"next": "https://elsewhere.example/"})

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("name", documentation.pages())
-def test_every_link_and_image_of_a_page_is_answered(name: str) -> None:
+def test_documentation_links_and_images_all_resolve(name: str) -> None:
     client = browser(make_user("alice"))
     page = client.get(documentation.page_url(name))
     body = seen(page).partition("<article")[2].partition("</article>")[0]
@@ -26,7 +26,9 @@ def test_every_link_and_image_of_a_page_is_answered(name: str) -> None:
         assert not anchor or f'id="{anchor}"' in seen(answer), target
 
 
-def test_raw_html_of_a_file_is_text(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raw_html_in_documentation_is_shown_as_text(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(documentation, "DOCS", tmp_path)
     documentation.DOCS.joinpath("README.md").write_text("# A <script>\n\n<b onclick=x>b</b>\n")
     shown = documentation.render.__wrapped__("README")
@@ -40,5 +42,5 @@ def test_unknown_page_is_not_found() -> None:
         assert client.get(f"/help/{name}").status_code == 404
 
 
-def test_stranger_is_asked_to_sign_in() -> None:
+def test_documentation_without_sign_in_redirects_to_sign_in() -> None:
     assert browser().get(reverse("documentation")).status_code == 302

@@ -14,7 +14,7 @@ from tests.jobs.web.conftest import People, browser, fragment, seen
 Queries = Callable[..., AbstractContextManager[object]]
 
 
-def test_somebody_new_is_shown_how_to_begin(people: People) -> None:
+def test_home_shows_first_steps_to_a_new_user(people: People) -> None:
     text = seen(browser(people.owner).get("/"))
     assert "Your first job" in text
     assert "/start/helloworld" in text
@@ -22,7 +22,7 @@ def test_somebody_new_is_shown_how_to_begin(people: People) -> None:
     assert "You are an admin" in seen(browser(people.admin).get("/"))
 
 
-def test_mine_are_there_by_what_they_do_and_others_are_not(people: People) -> None:
+def test_home_lists_own_running_and_ended_jobs_only(people: People) -> None:
     make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="going")
     make_job(State.FAILED, owner=people.owner, quota=people.quota, name="over")
     make_job(State.RUNNING, owner=people.member, quota=people.quota, name="bobs")
@@ -32,7 +32,7 @@ def test_mine_are_there_by_what_they_do_and_others_are_not(people: People) -> No
     assert "Your first job" not in seen(response)
 
 
-def test_quotas_show_what_is_held_of_what_there_is(people: People) -> None:
+def test_home_shows_used_gpus_of_each_quota(people: People) -> None:
     people.quota.gpus = 4
     people.quota.save()
     job = make_job(State.RUNNING, owner=people.member, quota=people.quota)
@@ -45,13 +45,13 @@ def test_quotas_show_what_is_held_of_what_there_is(people: People) -> None:
     assert "<b>3</b> / 4" not in seen(browser(people.stranger).get("/"))
 
 
-def test_the_fragment_is_the_jobs(people: People) -> None:
+def test_home_fragment_contains_the_jobs(people: People) -> None:
     make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     text = seen(browser(people.owner).get("/", headers=fragment("home-jobs")))
     assert text.startswith('<div id="home-jobs"')
 
 
-def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Queries) -> None:
+def test_home_query_count_stays_fixed(people: People, django_assert_max_num_queries: Queries) -> None:
     for _each in range(4):
         quota = make_quota(people.quota.workspace)
         make_job(State.RUNNING, owner=people.owner, quota=quota)
@@ -62,5 +62,5 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Quer
         client.get("/")
 
 
-def test_home_asks_for_a_sign_in(db: None) -> None:
+def test_home_without_sign_in_redirects_to_sign_in(db: None) -> None:
     assert browser().get("/")["Location"] == "/sign-in?next=/"

@@ -32,7 +32,7 @@ def link_of(client: Client, role: str = "developer", email: str = "") -> str:
     ("who", "status", "forms"),
     [("owner", 200, False), ("manager", 200, True), ("stranger", 404, False), ("admin", 200, True)],
 )
-def test_members_see_each_other_and_managers_change(
+def test_member_list_is_visible_to_members_and_editable_by_managers(
     people: People, who: str, status: int, forms: bool
 ) -> None:
     response = browser(getattr(people, who)).get(f"{HERE}/members")
@@ -44,20 +44,20 @@ def test_members_see_each_other_and_managers_change(
 @pytest.mark.parametrize(
     "path", ["/invitations", "/invitations/1/revoke", "/services", "/services/1", "/services/1/tokens"]
 )
-def test_what_managers_do_is_not_for_others(people: People, path: str) -> None:
+def test_manager_actions_refuse_other_users(people: People, path: str) -> None:
     assert browser(people.owner).post(HERE + path).status_code == 403
     assert browser(people.stranger).post(HERE + path).status_code == 404
     assert Client().post(HERE + path).status_code == 302
 
 
-def test_a_role_is_changed_and_holds_at_once(people: People) -> None:
+def test_member_role_change_by_manager_takes_effect_at_once(people: People) -> None:
     address = f"{HERE}/members/{row(people.member).pk}"
     assert browser(people.owner).post(address, {"role": "viewer"}).status_code == 403
     browser(people.manager).post(address, {"role": "viewer"})
     assert not may_submit(people.member, people.quota.workspace_id)
 
 
-def test_an_operator_makes_no_admin_and_touches_none(people: People) -> None:
+def test_operator_cannot_create_or_change_admins(people: People) -> None:
     make_membership(people.member, people.quota.workspace, Role.OPERATOR)
     operator = browser(people.member)
     address = f"{HERE}/members/{row(people.owner).pk}"
@@ -68,7 +68,7 @@ def test_an_operator_makes_no_admin_and_touches_none(people: People) -> None:
     assert role_in(people.owner, people.quota.workspace_id) is Role.OPERATOR
 
 
-def test_the_last_admin_leaves_only_when_they_mean_it(people: People) -> None:
+def test_last_admin_leaves_only_after_confirmation(people: People) -> None:
     mine = row(people.manager)
     client = browser(people.manager)
     response = client.post(f"{HERE}/members/{mine.pk}")
@@ -78,17 +78,17 @@ def test_the_last_admin_leaves_only_when_they_mean_it(people: People) -> None:
     assert role_in(people.manager, people.quota.workspace_id) is None
 
 
-def test_a_member_may_leave(people: People) -> None:
+def test_member_may_leave_the_workspace(people: People) -> None:
     browser(people.member).post(f"{HERE}/members/{row(people.member).pk}")
     assert role_in(people.member, people.quota.workspace_id) is None
 
 
-def test_a_member_of_another_workspace_is_not_changed_from_here(people: People) -> None:
+def test_member_of_another_workspace_cannot_be_changed(people: People) -> None:
     theirs = Membership.objects.get(user=people.stranger)
     assert browser(people.manager).post(f"{HERE}/members/{theirs.pk}").status_code == 404
 
 
-def test_what_a_group_gave_is_not_changed_here(people: People) -> None:
+def test_membership_given_by_a_group_cannot_be_changed(people: People) -> None:
     Membership.objects.filter(user=people.member).update(by_groups=True)
     client = browser(people.manager)
     address = f"{HERE}/members/{row(people.member).pk}"
@@ -101,7 +101,7 @@ def test_what_a_group_gave_is_not_changed_here(people: People) -> None:
 # --- Invitations ------------------------------------------------------------------------------------------
 
 
-def test_a_link_lets_one_person_in_once(people: People) -> None:
+def test_invitation_link_admits_one_person_once(people: People) -> None:
     link = link_of(browser(people.manager))
     client = browser(people.stranger)
     assert "Vision" in seen(client.get(link))
@@ -110,7 +110,7 @@ def test_a_link_lets_one_person_in_once(people: People) -> None:
     assert browser(make_user("eve")).post(link).status_code == 404
 
 
-def test_somebody_new_makes_an_account_by_it(people: People) -> None:
+def test_invitation_link_lets_a_new_user_create_an_account(people: People) -> None:
     link = link_of(browser(people.manager), "viewer")
     client = Client()
     assert client.get(link)["Location"] == "/sign-in"
@@ -122,7 +122,7 @@ def test_somebody_new_makes_an_account_by_it(people: People) -> None:
     assert "Invitation required" in seen(Client().post("/join", second))
 
 
-def test_an_account_that_there_is_joins_by_signing_in(people: People) -> None:
+def test_invitation_link_adds_existing_account_after_sign_in(people: People) -> None:
     link = link_of(browser(people.manager))
     client = Client()
     client.get(link)
@@ -130,14 +130,14 @@ def test_an_account_that_there_is_joins_by_signing_in(people: People) -> None:
     assert role_in(people.stranger, people.quota.workspace_id) is Role.DEVELOPER
 
 
-def test_an_invitation_takes_nothing_away(people: People) -> None:
+def test_invitation_does_not_lower_an_existing_role(people: People) -> None:
     link = link_of(browser(people.admin), "viewer")
     browser(people.manager).post(link)
     assert role_in(people.manager, people.quota.workspace_id) is Role.ADMIN
 
 
 @pytest.mark.parametrize("how", ["revoked", "expired", "inviter_left", "inviter_disabled", "guessed"])
-def test_a_link_that_is_worth_nothing_lets_nobody_in(people: People, how: str) -> None:
+def test_invalid_invitation_link_admits_no_users(people: People, how: str) -> None:
     manager = browser(people.manager)
     link = link_of(manager)
     if how == "revoked":
@@ -154,7 +154,7 @@ def test_a_link_that_is_worth_nothing_lets_nobody_in(people: People, how: str) -
     assert role_in(people.stranger, people.quota.workspace_id) is None
 
 
-def test_an_invitation_by_e_mail_shows_the_link_to_nobody_else(
+def test_invitation_by_email_sends_the_link_only_to_its_address(
     people: People, settings: LazySettings
 ) -> None:
     settings.CONSOLE_MAIL = "smtp://mail.example"
@@ -172,7 +172,7 @@ def test_an_invitation_by_e_mail_shows_the_link_to_nobody_else(
 # --- Service accounts -------------------------------------------------------------------------------------
 
 
-def test_a_service_account_has_tokens_and_no_way_in(people: People) -> None:
+def test_service_account_has_tokens_and_no_password(people: People) -> None:
     client = confirm(browser(people.manager))
     data = {"username": "nightly", "role": "developer", "contact": "Carol", "about": "nightly runs"}
     assert client.post(f"{HERE}/services", data).status_code == 302
@@ -197,7 +197,7 @@ def test_a_service_account_has_tokens_and_no_way_in(people: People) -> None:
     assert made not in seen(client.get(f"{HERE}/members"))
 
 
-def test_a_service_account_of_another_workspace_is_not_there(people: People) -> None:
+def test_service_account_of_another_workspace_is_not_found(people: People) -> None:
     make_membership(people.stranger, people.stranger.memberships.get().workspace, Role.ADMIN)
     data = {"username": "nightly", "role": "developer", "contact": "Carol"}
     browser(people.manager).post(f"{HERE}/services", data)
@@ -210,7 +210,7 @@ def test_a_service_account_of_another_workspace_is_not_there(people: People) -> 
     "address",
     ["invitations", "invitations/1/revoke", "members/1", "services", "services/1/tokens", "services/1"],
 )
-def test_opening_the_address_of_a_button_leads_to_the_members(people: People, address: str) -> None:
+def test_button_address_opened_directly_redirects_to_member_list(people: People, address: str) -> None:
     page = browser(people.manager).get(f"{HERE}/{address}", headers={"Accept": "text/html"}, follow=True)
     assert page.redirect_chain[-1][0] == f"{HERE}/members"
     assert page.status_code == 200

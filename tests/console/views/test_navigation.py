@@ -11,14 +11,14 @@ from tests.factories import make_user
 from tests.test_access_matrix import names
 
 
-def test_every_page_that_stands_under_another_exists() -> None:
+def test_navigation_sections_refer_to_existing_pages() -> None:
     known = {*names(get_resolver().url_patterns)}
     assert {*SECTIONS, *SECTIONS.values()} <= known
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("page", ["jobs", "jobs_others", "sweeps"])
-def test_what_is_below_jobs_is_shown_as_jobs(client: Client, page: str) -> None:
+def test_pages_below_jobs_mark_jobs_as_active(client: Client, page: str) -> None:
     client.force_login(make_user())
     [active] = [item for item in client.get(reverse(page)).context["nav"] if item["active"]]
     assert active["url"] == reverse("jobs")

@@ -11,7 +11,7 @@ __all__ = ["people"]
 VALUE = "canary-5d1f"
 
 
-def test_a_secret_is_saved_and_listed_without_its_value(people: People) -> None:
+def test_secret_is_saved_and_listed_without_its_value(people: People) -> None:
     client = browser(people.owner)
     sent = {"name": "HF_TOKEN", "value": f"{VALUE}\r\nsecond line"}
     assert client.post("/settings/secrets", sent)["Location"] == "/settings/secrets"
@@ -21,14 +21,14 @@ def test_a_secret_is_saved_and_listed_without_its_value(people: People) -> None:
     assert VALUE not in page
 
 
-def test_what_is_wrong_is_told_at_its_field_and_the_value_does_not_come_back(people: People) -> None:
+def test_invalid_secret_is_refused_with_an_error_at_its_field(people: People) -> None:
     response = browser(people.owner).post("/settings/secrets", {"name": "1 bad", "value": ""})
     assert response.status_code == 422
     assert "Letters, digits and _ only" in seen(response)
     assert not PersonalSecret.objects.exists()
 
 
-def test_everybody_has_their_own(people: People) -> None:
+def test_secrets_of_a_user_are_hidden_from_all_others(people: People) -> None:
     secret = PersonalSecret(owner=people.owner, name="HF_TOKEN")
     secret.encrypt(VALUE)
     secret.save()
@@ -40,7 +40,7 @@ def test_everybody_has_their_own(people: People) -> None:
     assert not PersonalSecret.objects.exists()
 
 
-def test_a_job_that_names_a_missing_one_is_told_where_and_what_to_do(people: People) -> None:
+def test_job_with_a_missing_secret_shows_line_and_remedy(people: People) -> None:
     text = HELLO.replace('"jobEnvs": {', '"jobEnvs": {"HF_TOKEN": "$SECRET:HF_TOKEN"')
     [problem] = browser(people.owner).post("/jobs/check", {"text": text}).json()["problems"]
     assert problem["message"].startswith("$SECRET:HF_TOKEN has no value. Save a secret named HF_TOKEN")

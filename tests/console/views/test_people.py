@@ -17,7 +17,7 @@ def sign_in(client: Client, name: str, password: str, where: str = "") -> int:
     return client.post("/sign-in", {"username": name, "password": password, "next": where}).status_code
 
 
-def test_the_right_password_leads_on() -> None:
+def test_correct_password_redirects_to_the_requested_page() -> None:
     make_user("alice")
     response = Client().post(
         "/sign-in", {"username": "alice", "password": PASSWORD, "next": "/jobs/?state=failed"}
@@ -25,13 +25,13 @@ def test_the_right_password_leads_on() -> None:
     assert response["Location"] == "/jobs/?state=failed"
 
 
-def test_nobody_is_led_to_another_site() -> None:
+def test_sign_in_does_not_redirect_to_another_site() -> None:
     make_user("alice")
     data = {"username": "alice", "password": PASSWORD, "next": "https://evil.example/"}
     assert Client().post("/sign-in", data)["Location"] == "/"
 
 
-def test_a_wrong_password_keeps_the_name_that_was_typed() -> None:
+def test_wrong_password_keeps_the_typed_name() -> None:
     make_user("alice")
     text = seen(Client().post("/sign-in", {"username": "alice", "password": "wrong"}))
     assert 'value="alice"' in text
@@ -39,7 +39,7 @@ def test_a_wrong_password_keeps_the_name_that_was_typed() -> None:
     assert "wrong" not in text
 
 
-def test_guessing_is_paused_for_this_person_from_here_only(settings: LazySettings) -> None:
+def test_password_guessing_is_paused_per_user_and_address(settings: LazySettings) -> None:
     make_user("alice")
     make_user("bob")
     client = Client()
@@ -50,14 +50,14 @@ def test_guessing_is_paused_for_this_person_from_here_only(settings: LazySetting
     assert sign_in(Client(REMOTE_ADDR="192.0.2.7"), "alice", PASSWORD) == 302
 
 
-def test_signing_out_takes_a_post() -> None:
+def test_sign_out_requires_post() -> None:
     client = browser(make_user("alice"))
     assert client.get("/sign-out").status_code == 405
     assert client.post("/sign-out")["Location"] == "/sign-in"
     assert client.get("/").status_code == 302
 
 
-def test_a_language_chosen_here_holds_everywhere() -> None:
+def test_chosen_language_applies_in_all_browsers() -> None:
     user = make_user("alice")
     browser(user).post("/language", {"language": "zh-hans", "next": "/"})
     user.refresh_from_db()
@@ -65,23 +65,23 @@ def test_a_language_chosen_here_holds_everywhere() -> None:
     assert 'lang="zh-hans"' in seen(browser(user).get("/"))
 
 
-def test_the_accounts_language_comes_before_the_browsers() -> None:
+def test_account_language_overrides_browser_language() -> None:
     client = browser(make_user("alice", language="ja"))
     assert 'lang="ja"' in seen(client.get("/", headers={"Accept-Language": "zh-CN"}))
 
 
-def test_without_a_choice_the_browser_decides() -> None:
+def test_browser_language_applies_without_a_choice() -> None:
     assert 'lang="ja"' in seen(Client().get("/sign-in", headers={"Accept-Language": "ja"}))
 
 
-def test_a_language_that_there_is_not_changes_nothing() -> None:
+def test_unknown_language_changes_nothing() -> None:
     user = make_user("alice")
     browser(user).post("/language", {"language": "tlh", "next": "/"})
     user.refresh_from_db()
     assert user.language == ""
 
 
-def test_the_theme_is_remembered() -> None:
+def test_theme_choice_is_stored() -> None:
     user = make_user("alice")
     client = browser(user)
     assert client.post("/theme", {"theme": "dark"}).status_code == 204
@@ -91,10 +91,10 @@ def test_the_theme_is_remembered() -> None:
     assert 'data-bs-theme="dark"' in seen(client.get("/"))
 
 
-def test_times_are_in_the_persons_zone() -> None:
+def test_times_use_the_zone_of_the_user() -> None:
     user = make_user("alice", time_zone="Asia/Tokyo")
     assert 'data-time-zone="Asia/Tokyo"' in seen(browser(user).get("/"))
 
 
-def test_a_zone_this_machine_does_not_know_is_no_error() -> None:
+def test_unknown_time_zone_causes_no_error() -> None:
     assert browser(make_user("alice", time_zone="Mars/Base")).get("/").status_code == 200

@@ -48,18 +48,18 @@ def told(user: User, **query: str) -> list[tuple[Any, ...]]:
     return [(*row.names, row.figures["gpu_hours"], row.figures["cost"]) for row in report.rows]
 
 
-def test_everybody_sees_their_own_use(used: People) -> None:
+def test_report_shows_users_their_own_usage(used: People) -> None:
     assert told(used.member, by="person") == [("bob", 0.5, 1.0)]
     assert told(used.stranger, by="person") == [("mallory", 1.0, 0.0)]
 
 
-def test_who_manages_a_workspace_sees_everybodys_there(used: People) -> None:
+def test_report_shows_workspace_managers_usage_of_all_members(used: People) -> None:
     assert told(used.manager, by="person") == [("alice", 2.0, 4.0), ("bob", 0.5, 1.0)]
     make_membership(used.member, used.quota.workspace, Role.OPERATOR)
     assert len(told(used.member, by="person")) == 2
 
 
-def test_admins_see_all(used: People) -> None:
+def test_report_shows_admins_all_workspaces(used: People) -> None:
     assert [row[0] for row in told(used.admin, by="workspace")] == ["vision", "lab"]
 
 
@@ -79,11 +79,11 @@ def test_admins_see_all(used: People) -> None:
         ({"by": "person", "since": "2026-03-03", "until": "2026-03-03"}, [("bob", 0.5, 1.0)]),
     ],
 )
-def test_it_is_divided_and_narrowed(used: People, query: dict[str, str], rows: list[Any]) -> None:
+def test_report_is_grouped_and_filtered(used: People, query: dict[str, str], rows: list[Any]) -> None:
     assert told(used.admin, **query) == rows
 
 
-def test_figures_and_their_sum(used: People) -> None:
+def test_report_figures_and_totals_are_correct(used: People) -> None:
     report = costs.report(used.manager, ASKED)
     assert report.total.figures == {
         "gpu_hours": 2.5,
@@ -99,7 +99,7 @@ def test_figures_and_their_sum(used: People) -> None:
     assert "5.00" in text
 
 
-def test_usage_that_is_not_in_the_ledger_yet_is_reported_to_those_who_may(used: People) -> None:
+def test_unrecorded_usage_is_included_for_permitted_users(used: People) -> None:
     begin = FIRST + timedelta(days=5)
     hold(used.quota, used.owner, [Part(1, gpus(1))], at=begin, holder="live")
     now = begin + timedelta(minutes=15)
@@ -111,13 +111,13 @@ def test_usage_that_is_not_in_the_ledger_yet_is_reported_to_those_who_may(used: 
     assert costs.report(used.manager, asked, now + timedelta(hours=2)).total.figures["gpu_hours"] == 2.25
 
 
-def test_nobody_elses_use_is_found_by_asking_for_it(used: People) -> None:
+def test_report_filter_does_not_reveal_usage_of_others(used: People) -> None:
     assert told(used.member, by="person", person="alice") == []
     answer = browser(used.member).get("/reports/", {**MARCH, "by": "person", "workspace": "lab"})
     assert answer.status_code == 422
 
 
-def test_the_chart_has_the_days(used: People) -> None:
+def test_report_chart_contains_the_days(used: People) -> None:
     answer = browser(used.manager).get("/reports/", {**MARCH, "by": "person"})
     drawn = json.loads(answer.context["chart"])
     assert drawn == {"alice": [[1772409600.0, 2.0]], "bob": [[1772496000.0, 0.5]]}
@@ -125,7 +125,7 @@ def test_the_chart_has_the_days(used: People) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_csv_has_every_line_and_no_formula(used: People) -> None:
+def test_report_csv_contains_all_rows_and_no_formulas(used: People) -> None:
     User.objects.filter(pk=used.member.pk).update(username="@SUM(A1)")
     answer = browser(used.manager).get("/reports/", {**MARCH, "by": "person", "as": "csv"})
     assert answer.headers["Content-Type"].startswith("text/csv")
@@ -136,17 +136,17 @@ def test_csv_has_every_line_and_no_formula(used: People) -> None:
     ]
 
 
-def test_what_makes_no_sense_is_said(used: People) -> None:
+def test_report_with_invalid_dates_shows_an_error(used: People) -> None:
     answer = browser(used.owner).get("/reports/", {"since": "2026-03-09", "until": "2026-03-01"})
     assert answer.status_code == 422
     assert "The end date is before the start date." in seen(answer)
 
 
-def test_an_empty_time_says_so(people: People) -> None:
+def test_report_for_an_empty_period_shows_a_message(people: People) -> None:
     assert "No usage in this period" in seen(browser(people.owner).get("/reports/"))
 
 
-def test_queries_do_not_grow(used: People, django_assert_max_num_queries: Any) -> None:
+def test_report_query_count_stays_fixed(used: People, django_assert_max_num_queries: Any) -> None:
     for number in range(12):
         quota = make_quota(used.quota.workspace, make_cluster())
         hold(
@@ -173,7 +173,7 @@ def api(user: User, *scopes: str, **query: Any) -> Any:
     )
 
 
-def test_the_api_tells_the_same(used: People) -> None:
+def test_report_api_returns_the_same_figures(used: People) -> None:
     answer = api(used.manager, "read", "admin", by=["person", "gpu_type"]).json()
     assert [(row["person"], row["gpu_type"], row["gpu_hours"]) for row in answer["rows"]] == [
         ("alice", "A100", 2.0),
@@ -183,13 +183,13 @@ def test_the_api_tells_the_same(used: People) -> None:
     assert answer["by"] == ["person", "gpu_type"]
 
 
-def test_a_token_without_admin_reads_its_owners_alone(used: People) -> None:
+def test_report_token_without_admin_scope_reads_own_usage_only(used: People) -> None:
     assert api(used.manager, "read").json()["rows"] == []
     assert [row["person"] for row in api(used.owner, "read").json()["rows"]] == ["alice"]
     assert api(used.owner, "submit").status_code == 403
 
 
-def test_the_api_says_what_is_wrong_with_a_question(used: People) -> None:
+def test_report_api_with_an_invalid_query_lists_problems(used: People) -> None:
     for query in ({"by": "colour"}, {"since": "yesterday"}, {"since": "2026-04-01"}):
         answer = api(used.owner, "read", **query)
         assert answer.status_code == 400

@@ -19,7 +19,7 @@ def labels(user: User, text: str, icon: str) -> list[str]:
     return [item["label"] for item in json.loads(response.content)["items"] if item["icon"] == icon]
 
 
-def test_jobs_by_the_beginning_of_their_name_or_by_id(people: People) -> None:
+def test_search_finds_visible_jobs_by_name_prefix_or_id(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, name="train")
     make_job(owner=people.owner, quota=people.quota, name="evaluate")
     assert labels(people.owner, "tr", JOB) == ["train"]
@@ -28,18 +28,18 @@ def test_jobs_by_the_beginning_of_their_name_or_by_id(people: People) -> None:
     assert labels(people.owner, "", JOB) == []
 
 
-def test_a_result_leads_to_its_page(people: People) -> None:
+def test_search_result_links_to_its_page(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota)
     [item] = json.loads(browser(people.owner).get("/search", {"q": job.name}).content)["items"]
     assert item["url"] == f"/jobs/{job.public_id}/"
     assert "Queued" in item["hint"]
 
 
-def test_a_search_without_a_sign_in_gets_no_page(db: None) -> None:
+def test_search_without_sign_in_returns_401(db: None) -> None:
     assert browser().get("/search?q=a", headers={"Accept": "application/json"}).status_code == 401
 
 
-def test_settings_tokens_and_documentation_are_found(people: People) -> None:
+def test_search_finds_settings_own_tokens_and_documentation(people: People) -> None:
     tokens.issue(people.owner, name="laptop", scopes=["read"], lifetime=timedelta(days=1))
     assert labels(people.owner, "ssh ke", "settings") == ["SSH keys"]
     assert labels(people.owner, "settings secr", "settings") == ["Secrets"]
@@ -48,6 +48,6 @@ def test_settings_tokens_and_documentation_are_found(people: People) -> None:
     assert labels(people.member, "sweeps", "help")[0].startswith("Sweeps")
 
 
-def test_admin_pages_are_found_by_staff_alone(people: People) -> None:
+def test_search_finds_admin_pages_for_staff_only(people: People) -> None:
     assert "Incidents" in labels(people.admin, "incidents", "shield-lock")
     assert labels(people.owner, "incidents", "shield-lock") == []

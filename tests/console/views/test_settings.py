@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 TOKEN = {"name": "laptop", "scopes": ["read", "submit"], "days": "30"}
 
 
-def test_language_zone_and_theme_are_saved() -> None:
+def test_settings_save_language_zone_and_theme() -> None:
     user = make_user("alice")
     client = browser(user)
     data = {"language": "ja", "time_zone": "Asia/Tokyo", "theme": "dark"}
@@ -25,7 +25,7 @@ def test_language_zone_and_theme_are_saved() -> None:
     assert (user.language, user.time_zone, user.theme) == ("ja", "Asia/Tokyo", "dark")
 
 
-def test_nothing_else_of_the_account_can_be_changed() -> None:
+def test_settings_page_changes_no_other_account_fields() -> None:
     user = make_user("alice")
     data = {"language": "", "time_zone": "", "theme": "auto", "is_superuser": "on", "username": "root"}
     browser(user).post("/settings", data)
@@ -33,13 +33,13 @@ def test_nothing_else_of_the_account_can_be_changed() -> None:
     assert (user.username, user.is_superuser) == ("alice", False)
 
 
-def test_a_zone_that_there_is_not_is_told_beside_its_field() -> None:
+def test_settings_page_shows_unknown_zone_error_at_its_field() -> None:
     response = browser(make_user("alice")).post("/settings", {"time_zone": "Mars/Base", "theme": "auto"})
     assert response.status_code == 422
     assert response.context["form"].errors["time_zone"]
 
 
-def test_a_new_token_is_shown_once_and_works() -> None:
+def test_new_token_is_shown_once_and_works() -> None:
     user = make_user("alice")
     client = confirm(browser(user))
     sent = client.post("/settings/tokens", TOKEN)
@@ -56,14 +56,14 @@ def test_a_new_token_is_shown_once_and_works() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"scopes": []}, {"scopes": ["root"]}, {"days": "100000"}])
-def test_a_token_that_is_not_allowed_keeps_what_was_typed(wrong: dict[str, object]) -> None:
+def test_refused_token_form_keeps_typed_values(wrong: dict[str, object]) -> None:
     response = confirm(browser(make_user("alice"))).post("/settings/tokens", TOKEN | wrong)
     assert response.status_code == 422
     assert not AccessToken.objects.exists()
     assert ('value="laptop"' in seen(response)) is ("name" not in wrong)
 
 
-def test_a_revoked_token_is_turned_away() -> None:
+def test_revoked_token_is_refused() -> None:
     client = confirm(browser(make_user("alice")))
     sent = client.post("/settings/tokens", TOKEN)
     assert sent.headers["Location"] == "/settings/tokens"
@@ -75,7 +75,7 @@ def test_a_revoked_token_is_turned_away() -> None:
     assert "laptop" not in seen(client.get("/settings/tokens"))
 
 
-def test_nobody_sees_or_revokes_anothers_token() -> None:
+def test_token_of_another_user_is_hidden_and_cannot_be_revoked() -> None:
     made = confirm(browser(make_user("alice"))).post("/settings/tokens", TOKEN, follow=True).context["made"]
     for other in (make_user("bob"), make_user("root", admin=True)):
         client = browser(other)
@@ -84,11 +84,11 @@ def test_nobody_sees_or_revokes_anothers_token() -> None:
     assert tokens.verify(made)
 
 
-def test_every_scope_can_be_given() -> None:
+def test_token_form_offers_all_scopes() -> None:
     assert {value for value, _label in SCOPES} == set(tokens.SCOPES)
 
 
-def test_settings_ask_for_a_sign_in() -> None:
+def test_settings_without_sign_in_redirect_to_sign_in() -> None:
     assert browser().get("/settings").status_code == 302
     assert browser().post("/settings/tokens", TOKEN).status_code == 302
     assert not AccessToken.objects.exists()

@@ -36,7 +36,7 @@ def sign_in(client: Client, name: str, password: str = PASSWORD, **headers: str)
     ).status_code
 
 
-def test_only_what_is_configured_is_offered(settings: LazySettings) -> None:
+def test_sign_in_page_offers_only_configured_methods(settings: LazySettings) -> None:
     text = seen(Client().get("/sign-in"))
     assert "/sign-in/with/" not in text
     assert "/sign-in/reset" not in text
@@ -47,13 +47,13 @@ def test_only_what_is_configured_is_offered(settings: LazySettings) -> None:
     assert "/sign-in/reset" in text
 
 
-def test_nobody_makes_an_account_uninvited() -> None:
+def test_sign_up_without_invitation_is_refused() -> None:
     data = {"username": "eve", "password1": PASSWORD, "email": ""}
     assert "Invitation required" in seen(Client().post("/join", data))
     assert not User.objects.exists()
 
 
-def test_a_wrong_name_and_a_wrong_password_read_alike() -> None:
+def test_sign_in_error_is_alike_for_wrong_name_and_wrong_password() -> None:
     make_user("alice")
     wrong = seen(Client().post("/sign-in", {"username": "alice", "password": "x"}))
     nobody = seen(Client().post("/sign-in", {"username": "alicf", "password": "x"}))
@@ -64,13 +64,13 @@ def test_a_wrong_name_and_a_wrong_password_read_alike() -> None:
 @pytest.mark.parametrize(
     "where", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:"]
 )
-def test_a_link_leads_to_no_other_site(where: str) -> None:
+def test_sign_in_link_does_not_redirect_to_another_site(where: str) -> None:
     make_user("alice")
     data = {"username": "alice", "password": PASSWORD, "next": where}
     assert Client().post("/sign-in", data)["Location"] == "/"
 
 
-def test_what_happens_at_the_door_is_written_down() -> None:
+def test_sign_in_events_are_recorded_in_audit_log() -> None:
     user = make_user("alice")
     client = Client()
     sign_in(client, "alice", "wrong")
@@ -85,7 +85,7 @@ def test_what_happens_at_the_door_is_written_down() -> None:
     assert rows.get(action=Action.SIGN_IN).details == {"by": "password"}
 
 
-def test_a_service_account_does_not_sign_in() -> None:
+def test_service_account_cannot_sign_in() -> None:
     user = make_user("robot")
     User.objects.filter(pk=user.pk).update(kind=User.Kind.SERVICE)
     client = Client()
@@ -95,7 +95,7 @@ def test_a_service_account_does_not_sign_in() -> None:
     assert client.get("/").status_code == 302, "not even by a session that somebody made for it"
 
 
-def test_a_disabled_account_is_told_so_only_with_the_right_password() -> None:
+def test_disabled_account_is_revealed_only_after_the_correct_password() -> None:
     make_user("alice", is_active=False)
     wrong = Client().post("/sign-in", {"username": "alice", "password": "wrong"})
     right = Client().post("/sign-in", {"username": "alice", "password": PASSWORD})
@@ -106,7 +106,7 @@ def test_a_disabled_account_is_told_so_only_with_the_right_password() -> None:
 # --- Whose password counts --------------------------------------------------------------------------------
 
 
-def test_with_sso_only_break_glass_accounts_have_passwords(settings: LazySettings) -> None:
+def test_password_sign_in_with_sso_is_for_break_glass_accounts_only(settings: LazySettings) -> None:
     settings.CONSOLE_LOCAL_SIGN_IN = "break-glass"
     settings.CONSOLE_OIDC = {"corp": {"issuer": "https://sso.example", "client_id": "x"}}
     make_user("alice")
@@ -118,7 +118,7 @@ def test_with_sso_only_break_glass_accounts_have_passwords(settings: LazySetting
     assert sign_in(Client(), "root") == 302
 
 
-def test_break_glass_lets_one_in_once_from_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_break_glass_link_works_once_and_only_from_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     make_user("root", admin=True)
     call_command("break_glass", "root")
     path = capsys.readouterr().out.strip().partition("127.0.0.1")[2].partition("/")[2]
@@ -133,7 +133,7 @@ def test_break_glass_lets_one_in_once_from_this_machine(capsys: pytest.CaptureFi
     assert list(told.values_list("denied", flat=True)) == [False, True, True, False, True]
 
 
-def test_a_break_glass_link_soon_ends(settings: LazySettings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_break_glass_link_expires(settings: LazySettings, capsys: pytest.CaptureFixture[str]) -> None:
     make_user("root", admin=True)
     call_command("break_glass", "root")
     path = capsys.readouterr().out.strip().partition("127.0.0.1")[2].partition("/")[2]
@@ -141,7 +141,7 @@ def test_a_break_glass_link_soon_ends(settings: LazySettings, capsys: pytest.Cap
     assert Client().get(f"/{path}").status_code == 404
 
 
-def test_break_glass_is_not_for_everybody() -> None:
+def test_break_glass_refuses_non_admins() -> None:
     make_user("alice")
     with pytest.raises(CommandError):
         call_command("break_glass", "alice")
@@ -150,7 +150,7 @@ def test_break_glass_is_not_for_everybody() -> None:
 # --- Passwords set anew -----------------------------------------------------------------------------------
 
 
-def test_a_link_of_an_admin_sets_a_password_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reset_link_from_command_sets_a_password_once(capsys: pytest.CaptureFixture[str]) -> None:
     user = make_user("alice")
     elsewhere = browser(user)
     call_command("reset_link", "alice")
@@ -164,7 +164,7 @@ def test_a_link_of_an_admin_sets_a_password_once(capsys: pytest.CaptureFixture[s
     assert "This link is no longer valid" in seen(Client().get(f"/sign-in{path}"))
 
 
-def test_only_a_superuser_makes_such_links_in_the_admin() -> None:
+def test_reset_link_in_admin_requires_a_superuser() -> None:
     user = make_user("alice")
     data = {"action": "make_reset_links", "_selected_action": [user.pk]}
     root = browser(make_user("root", admin=True))
@@ -173,7 +173,7 @@ def test_only_a_superuser_makes_such_links_in_the_admin() -> None:
     assert staff.post("/admin/quotas/user/", data).status_code == 403
 
 
-def test_a_link_is_sent_to_whoever_has_a_password_and_the_page_says_the_same_to_all(
+def test_reset_mail_goes_to_password_accounts_and_answers_are_alike(
     settings: LazySettings,
 ) -> None:
     settings.CONSOLE_MAIL = "smtp://mail.example"
@@ -192,12 +192,12 @@ def test_a_link_is_sent_to_whoever_has_a_password_and_the_page_says_the_same_to_
     assert Client().get(link[0]).status_code == 302
 
 
-def test_without_e_mail_the_page_says_whom_to_ask() -> None:
+def test_reset_page_without_email_refers_to_an_admin() -> None:
     assert "A console admin can create a link" in seen(Client().get("/sign-in/reset"))
     assert Client().post("/sign-in/reset", {"email": "alice@example.org"}).status_code == 404
 
 
-def test_a_changed_password_signs_out_the_others() -> None:
+def test_changed_password_ends_other_sign_ins() -> None:
     make_user("alice")
     here, there = Client(), Client()
     sign_in(here, "alice")
@@ -209,7 +209,7 @@ def test_a_changed_password_signs_out_the_others() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:6666", "127.0.0.1:22"])
-def test_links_in_e_mail_are_of_the_consoles_address_whatever_the_host_header_says(
+def test_links_in_email_use_the_console_address_under_any_host_header(
     settings: LazySettings, host: str
 ) -> None:
     settings.CONSOLE_MAIL = "smtp://mail.example"
@@ -226,7 +226,7 @@ def test_links_in_e_mail_are_of_the_consoles_address_whatever_the_host_header_sa
     assert host not in "".join(str(each.body) for each in mail.outbox)
 
 
-def test_reset_is_sent_to_no_address_that_nobody_confirmed(settings: LazySettings) -> None:
+def test_reset_mail_is_not_sent_to_unconfirmed_addresses(settings: LazySettings) -> None:
     settings.CONSOLE_MAIL = "smtp://mail.example"
     user = make_user("alice", email="given@example.org")
     for address, verified, primary in (
@@ -252,7 +252,7 @@ def test_reset_answers_alike_while_the_mail_server_is_away(
         assert Client().post("/sign-in/reset", {"email": address})["Location"] == "/sign-in/reset/sent"
 
 
-def test_request_looks_nobody_up_for_a_reset(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_request_defers_account_lookup(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CONSOLE_MAIL = "smtp://mail.example"
     make_user("alice", email="alice@example.org")
     waiting: list[object] = []
@@ -277,7 +277,7 @@ def test_request_looks_nobody_up_for_a_reset(settings: LazySettings, monkeypatch
         ("/settings/sign-in/end", {}),
     ],
 )
-def test_session_alone_makes_no_other_way_in(path: str, data: dict[str, Any]) -> None:
+def test_session_alone_adds_no_other_credentials(path: str, data: dict[str, Any]) -> None:
     alice = make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -292,7 +292,7 @@ def test_session_alone_makes_no_other_way_in(path: str, data: dict[str, Any]) ->
     assert not AccessToken.objects.exists()
 
 
-def test_password_once_more_lets_the_request_go_on() -> None:
+def test_password_confirmation_resumes_the_request() -> None:
     make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -321,7 +321,7 @@ def test_sign_ins_are_listed_and_ended_one_by_one() -> None:
     assert [each.user for each in sessions.of(user)] == [user]
 
 
-def test_all_others_are_ended_at_once() -> None:
+def test_sign_ins_elsewhere_are_ended_at_once() -> None:
     make_user("alice")
     clients = [Client() for _ in range(3)]
     for client in clients:
@@ -330,7 +330,7 @@ def test_all_others_are_ended_at_once() -> None:
     assert [client.get("/").status_code for client in clients] == [200, 302, 302]
 
 
-def test_nobody_ends_somebody_elses() -> None:
+def test_sign_in_of_another_user_cannot_be_ended() -> None:
     make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -339,7 +339,7 @@ def test_nobody_ends_somebody_elses() -> None:
     assert client.get("/").status_code == 200
 
 
-def test_signing_out_forgets_the_sign_in() -> None:
+def test_sign_out_deletes_the_sign_in() -> None:
     make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -350,7 +350,7 @@ def test_signing_out_forgets_the_sign_in() -> None:
 # --- Guesses ------------------------------------------------------------------------------------------------
 
 
-def test_guesses_are_counted_by_the_account_however_it_is_spelled() -> None:
+def test_guesses_count_per_account_in_any_spelling() -> None:
     user = make_user("amy")
     spellings = ["amy", "AMY", "Amy", " amy", "aMy", "amY"]
     answers = [sign_in(Client(), name, "wrong") for name in spellings]
@@ -368,7 +368,7 @@ def test_guesses_from_all_addresses_count_together(settings: LazySettings) -> No
     assert sign_in(Client(REMOTE_ADDR="198.51.100.1"), "amy") == 429
 
 
-def test_sign_in_counts_guesses_by_the_connection_whatever_addresses_its_headers_say() -> None:
+def test_guesses_count_by_connection_and_ignore_address_headers() -> None:
     make_user("amy")
     spoofed = [{"X-Forwarded-For": f"192.0.2.{n}", "X-Real-IP": f"192.0.2.{n}"} for n in range(6)]
     answers = [sign_in(Client(), "amy", "wrong", **headers) for headers in spoofed]
@@ -377,7 +377,7 @@ def test_sign_in_counts_guesses_by_the_connection_whatever_addresses_its_headers
     assert {row.remote_addr for row in rows} == {"127.0.0.1"}
 
 
-def test_browser_that_signed_in_before_is_kept_out_by_its_own_mistakes_alone() -> None:
+def test_known_browser_is_paused_only_by_its_own_mistakes() -> None:
     make_user("amy")
     mine = Client()
     assert sign_in(mine, "amy") == 302
@@ -397,7 +397,7 @@ def test_browser_that_signed_in_before_is_kept_out_by_its_own_mistakes_alone() -
     assert sign_in(mine, "bob") == 429, "it is known to one account"
 
 
-def test_copy_of_the_database_holds_no_sign_in_that_works() -> None:
+def test_database_copy_contains_no_usable_sign_in() -> None:
     make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -413,7 +413,7 @@ def test_copy_of_the_database_holds_no_sign_in_that_works() -> None:
     assert client.get("/").status_code == 200
 
 
-def test_new_password_revokes_tokens_unless_told_otherwise() -> None:
+def test_new_password_revokes_tokens_only_when_selected() -> None:
     user = make_user("alice")
     client = Client()
     sign_in(client, "alice")
@@ -430,7 +430,7 @@ def test_new_password_revokes_tokens_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("start", ["/sign-in/break-glass/", "/invitations/", "/sign-in/reset/"])
-def test_links_that_let_somebody_in_are_in_no_log_and_no_audit_log(start: str) -> None:
+def test_secret_links_appear_in_no_log_or_audit_log(start: str) -> None:
     Client(REMOTE_ADDR="192.0.2.1").get(f"{start}1/s3cret-abc")
     assert without_secrets(f"Not Found: {start}1/s3cret-abc?x=1") == f"Not Found: {start}…?x=1"
     rows = AuditEntry.objects.filter(denied=True)

@@ -37,13 +37,13 @@ def admin(client: Client, root: User) -> Client:
 @pytest.mark.parametrize(
     "model", [each for each in site._registry if each._meta.app_label in {"jobs", "quotas"}]
 )
-def test_every_column_has_a_name_that_is_translated(model: type[Model]) -> None:
+def test_admin_columns_have_translated_names(model: type[Model]) -> None:
     columns = set(site._registry[model].list_display)
     named = [each for each in model._meta.fields if each.name in columns and not each.primary_key]
     assert [each.name for each in named if not isinstance(each.verbose_name, Promise)] == []
 
 
-def test_a_job_says_how_it_stands_in_words(admin: Client, place: Place) -> None:
+def test_admin_job_list_shows_translated_states(admin: Client, place: Place) -> None:
     queued(place)
     page = admin.get(JOBS, headers={"Accept-Language": "zh-hans"}).content.decode()
     assert "排队中" in page
@@ -65,7 +65,7 @@ def states(*jobs: Job) -> list[str]:
 
 @pytest.mark.parametrize("name", ["stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs"])
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_acts_on_jobs_here(who: str, name: str, place: Place) -> None:
+def test_admin_job_actions_are_refused_to_other_users(who: str, name: str, place: Place) -> None:
     job = queued(place)
     data = {"action": name, "_selected_action": [job.pk], "confirmed": "yes", "why": "x", "priority": 9}
     client_of(who, place.quota).post(JOBS, data)
@@ -74,7 +74,7 @@ def test_nobody_else_acts_on_jobs_here(who: str, name: str, place: Place) -> Non
     assert not AdminAction.objects.exists()
 
 
-def test_staff_who_may_only_look_at_jobs_may_not_act_on_them(place: Place) -> None:
+def test_admin_job_actions_are_refused_to_view_only_staff(place: Place) -> None:
     from django.contrib.auth.models import Permission  # noqa: PLC0415
 
     staff = make_user("staff", is_staff=True)
@@ -87,7 +87,7 @@ def test_staff_who_may_only_look_at_jobs_may_not_act_on_them(place: Place) -> No
     assert states(job) == [State.QUEUED]
 
 
-def test_an_action_says_first_what_would_follow(admin: Client, place: Place) -> None:
+def test_admin_action_unconfirmed_shows_effects_and_changes_nothing(admin: Client, place: Place) -> None:
     runs, waits = make_job(State.RUNNING, quota=place.quota), queued(place)
     text = act(admin, "stop_jobs", runs, waits, confirmed=False)
     assert "Waiting jobs end immediately." in text
@@ -96,9 +96,7 @@ def test_an_action_says_first_what_would_follow(admin: Client, place: Place) -> 
     assert not AdminAction.objects.exists()
 
 
-def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
-    admin: Client, place: Place, root: User
-) -> None:
+def test_admin_stop_ends_jobs_and_shows_the_reason_to_owners(admin: Client, place: Place, root: User) -> None:
     runs, waits, ended = make_job(State.RUNNING, quota=place.quota), queued(place), make_job(State.FAILED)
     text = act(admin, "stop_jobs", runs, waits, ended, why="power cut at noon")
     assert "Applied to 2 items." in text
@@ -111,13 +109,13 @@ def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
     assert AdminAction.objects.get().params["act"] == "stop"
 
 
-def test_without_a_reason_nothing_is_stopped(admin: Client, place: Place) -> None:
+def test_admin_stop_without_a_reason_is_refused(admin: Client, place: Place) -> None:
     job = queued(place)
     assert "This field is required" in act(admin, "stop_jobs", job, why="")
     assert states(job) == [State.QUEUED]
 
 
-def test_jobs_are_held_and_released(admin: Client, place: Place) -> None:
+def test_admin_hold_and_release_change_waiting_jobs(admin: Client, place: Place) -> None:
     waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota)
     text = act(admin, "hold_jobs", waits, runs, why="x")
     assert "Applied to 1 item." in text
@@ -127,14 +125,14 @@ def test_jobs_are_held_and_released(admin: Client, place: Place) -> None:
     assert not Request.objects.get().held
 
 
-def test_priority_is_changed(admin: Client, place: Place) -> None:
+def test_admin_prioritise_changes_priority_up_to_nine(admin: Client, place: Place) -> None:
     job = queued(place)
     assert "less than or equal to 9" in act(admin, "prioritise_jobs", job, priority=10, why="x")
     act(admin, "prioritise_jobs", job, priority=9, why="deadline")
     assert Request.objects.get().priority == 9
 
 
-def test_jobs_are_moved_to_another_quota(admin: Client, place: Place) -> None:
+def test_admin_move_changes_the_quota_of_a_job(admin: Client, place: Place) -> None:
     job = queued(place)
     there = Quota.objects.create(workspace=place.workspace, cluster=place.cluster, slug="other", name="Other")
     elsewhere = make_job().quota
@@ -145,7 +143,7 @@ def test_jobs_are_moved_to_another_quota(admin: Client, place: Place) -> None:
     assert Request.objects.get().quota == there
 
 
-def test_too_many_at_once_are_left_alone(
+def test_admin_action_over_the_selection_limit_changes_nothing(
     admin: Client, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quotas.admin.bulk.MOST_AT_ONCE", 1)
@@ -158,14 +156,14 @@ def test_too_many_at_once_are_left_alone(
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_nobody_else_decides_about_nodes(who: str, place: Place) -> None:
+def test_admin_node_actions_are_refused_to_other_users(who: str, place: Place) -> None:
     data = {"action": "cordon", "_selected_action": [place.node.pk], "confirmed": "yes", "why": "x"}
     client_of(who, place.quota).post(NODES, data)
     place.node.refresh_from_db()
     assert place.node.state == NodeState.SCHEDULABLE
 
 
-def test_nodes_are_cordoned_drained_and_used_again(admin: Client, place: Place, root: User) -> None:
+def test_admin_nodes_are_cordoned_drained_and_uncordoned(admin: Client, place: Place, root: User) -> None:
     node = place.node
     assert "0 jobs use these nodes." in act(admin, "cordon", node, confirmed=False)
     node.refresh_from_db()
@@ -210,9 +208,7 @@ def announced() -> int:
     return NotificationEvent.objects.filter(kind="node.maintenance").count()
 
 
-def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwise(
-    admin: Client, place: Place
-) -> None:
+def test_admin_maintenance_is_announced_only_when_created_or_moved(admin: Client, place: Place) -> None:
     queued(place)
     assert "1 person notified." in save_window(admin, place)
     row = Maintenance.objects.get()

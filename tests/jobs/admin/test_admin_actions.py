@@ -88,9 +88,7 @@ TRAIL: dict[str, tuple[dict[str, list[object]], str]] = {
 
 
 @pytest.mark.parametrize("kind", ACTS)
-def test_each_act_is_written_down_with_who_when_from_where_and_why(
-    kind: str, place: Place, root: User
-) -> None:
+def test_admin_action_is_recorded_with_user_address_and_reason(kind: str, place: Place, root: User) -> None:
     ACTS[kind](acting(root), place)
     row = AdminAction.objects.get()
     assert (row.kind, row.by, row.address, row.why) == (kind, root, "192.0.2.7", "the switch burns")
@@ -99,7 +97,7 @@ def test_each_act_is_written_down_with_who_when_from_where_and_why(
 
 @pytest.mark.parametrize("who", ["stranger", "member", "workspace admin", "staff", "disabled admin"])
 @pytest.mark.parametrize("kind", ACTS)
-def test_nobody_else_may(kind: str, who: str, place: Place) -> None:
+def test_admin_action_is_refused_to_other_users(kind: str, who: str, place: Place) -> None:
     user = make_user("someone", is_staff=who == "staff")
     if who in {"member", "workspace admin"}:
         make_membership(user, place.workspace, Role.ADMIN if "admin" in who else Role.DEVELOPER)
@@ -113,7 +111,7 @@ def test_nobody_else_may(kind: str, who: str, place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ACTS)
-def test_each_act_is_told_to_the_trail_once_and_by_its_name(kind: str, place: Place, root: User) -> None:
+def test_admin_action_is_audited_once_under_its_name(kind: str, place: Place, root: User) -> None:
     ACTS[kind](acting(root), place)
     entry = AuditEntry.objects.get(action="act")
     assert (entry.actor, entry.details["kind"], entry.details["why"]) == (root, kind, "the switch burns")
@@ -123,7 +121,7 @@ def test_each_act_is_told_to_the_trail_once_and_by_its_name(kind: str, place: Pl
     assert entry.object_repr == (name or "".join(jobs))
 
 
-def test_what_an_act_did_not_change_is_no_change_in_the_trail(place: Place, root: User) -> None:
+def test_admin_action_without_effect_is_audited_without_change(place: Place, root: User) -> None:
     for _again in range(2):
         admin_actions.freeze(acting(root), place.cluster)
     admin_actions.unfreeze(acting(root), place.cluster)
@@ -131,20 +129,20 @@ def test_what_an_act_did_not_change_is_no_change_in_the_trail(place: Place, root
     assert told == [{"frozen": [False, True]}, {}, {"frozen": [True, False]}]
 
 
-def test_an_act_that_is_refused_is_not_in_the_trail(place: Place, root: User) -> None:
+def test_admin_action_refused_is_not_audited(place: Place, root: User) -> None:
     job = make_job(State.RUNNING, owner=place.owner, quota=place.quota)
     with pytest.raises(submission.NotLost):
         admin_actions.settle(acting(root), job, State.FAILED)
     assert not AuditEntry.objects.filter(action="act").exists()
 
 
-def test_how_much_of_a_person_was_ended_is_not_hidden_as_a_secret(place: Place, root: User) -> None:
+def test_audit_entry_shows_the_count_of_ended_tokens(place: Place, root: User) -> None:
     tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1))
     admin_actions.end_everything(acting(root), place.owner, disable=False)
     assert "tokens: 1" in AuditEntry.objects.get(action="act").details["ended"]
 
 
-def test_what_was_done_stays_as_it_was_written(root: User, place: Place) -> None:
+def test_admin_action_record_cannot_be_changed_or_deleted(root: User, place: Place) -> None:
     admin_actions.freeze(acting(root), place.cluster)
     row = AdminAction.objects.get()
     for change in (
@@ -160,9 +158,7 @@ def test_what_was_done_stays_as_it_was_written(root: User, place: Place) -> None
 # --- admission ------------------------------------------------------------------------------------------
 
 
-def test_nothing_starts_on_a_frozen_cluster_until_it_is_let_go(
-    place: Place, root: User, engine: MemoryEngine
-) -> None:
+def test_paused_cluster_starts_no_jobs_until_resumed(place: Place, root: User, engine: MemoryEngine) -> None:
     running, job = queued(place), queued(place)
     submission.hold(place.owner, job)
     reconcile.drain(place.cluster.pk)
@@ -182,7 +178,7 @@ def test_nothing_starts_on_a_frozen_cluster_until_it_is_let_go(
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
-def test_a_maintenance_keeps_longer_jobs_from_starting(
+def test_maintenance_keeps_longer_jobs_from_starting(
     everywhere: bool, place: Place, engine: MemoryEngine
 ) -> None:
     now = timezone.now()
@@ -199,7 +195,7 @@ def test_a_maintenance_keeps_longer_jobs_from_starting(
     assert short.state == State.PENDING
 
 
-def test_a_maintenance_that_is_only_announced_keeps_nothing(place: Place, engine: MemoryEngine) -> None:
+def test_maintenance_only_announced_keeps_no_job_from_starting(place: Place, engine: MemoryEngine) -> None:
     now = timezone.now()
     Maintenance.objects.create(
         text="x", from_at=now, until_at=now + timedelta(hours=2), keeps_free=False, cluster=place.cluster
@@ -213,7 +209,7 @@ def test_a_maintenance_that_is_only_announced_keeps_nothing(place: Place, engine
 # --- a person -------------------------------------------------------------------------------------------
 
 
-def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: User) -> None:
+def test_account_shutdown_ends_all_of_one_user_and_no_other(place: Place, root: User) -> None:
     other = make_user("bob")
     mine, his = (make_job(State.RUNNING, owner=user, quota=place.quota) for user in (place.owner, other))
     waits = queued(place)
@@ -272,7 +268,7 @@ def signed_in(user: User) -> str:
     return key
 
 
-def test_what_signing_in_left_ends_too_and_nobody_elses(
+def test_account_shutdown_ends_sign_in_leftovers_of_one_user_only(
     place: Place, root: User, doors: dict[str, User]
 ) -> None:
     for user in doors.values():
@@ -292,7 +288,7 @@ def test_what_signing_in_left_ends_too_and_nobody_elses(
     assert revoked.person.username == "alice-ci"
 
 
-def test_transfers_of_files_end_with_what_they_came_by(place: Place, root: User) -> None:
+def test_account_shutdown_ends_file_transfers_of_the_user(place: Place, root: User) -> None:
     key = signed_in(place.owner)
     token = tokens.verify(tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1)))
     assert token is not None
@@ -302,7 +298,7 @@ def test_transfers_of_files_end_with_what_they_came_by(place: Place, root: User)
     assert [visitor.person() for visitor in visitors] == [None, None]
 
 
-def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:
+def test_account_shutdown_can_disable_the_account(place: Place, root: User) -> None:
     admin_actions.end_everything(acting(root), place.owner, disable=True)
     place.owner.refresh_from_db()
     assert not place.owner.is_active
@@ -312,7 +308,7 @@ def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:
 # --- a node ---------------------------------------------------------------------------------------------
 
 
-def test_owners_on_a_node_are_notified_once_and_told_in_their_jobs(place: Place, root: User) -> None:
+def test_notify_owners_on_a_node_notifies_once_and_marks_their_jobs(place: Place, root: User) -> None:
     job, elsewhere = queued(place), queued(place)
     for each, node in ((job, place.node.name), (elsewhere, "another")):
         request = Request.objects.get(holder=attempt_of(each).key)
@@ -337,7 +333,7 @@ def window(place: Place | None, begins: int = 1, **columns: object) -> Maintenan
     return Maintenance.objects.create(text="new disks", cluster=cluster, **{**times, **columns})
 
 
-def test_whoever_has_a_job_where_maintenance_will_be_is_told_once(place: Place) -> None:
+def test_maintenance_is_announced_once_to_affected_job_owners(place: Place) -> None:
     bob, carol, dave = (make_user(name) for name in ("bob", "carol", "dave"))
     for state, owner in (
         (State.RUNNING, place.owner),
@@ -360,7 +356,7 @@ def test_whoever_has_a_job_where_maintenance_will_be_is_told_once(place: Place) 
     )
 
 
-def test_a_maintenance_that_is_over_is_told_to_nobody(place: Place) -> None:
+def test_maintenance_in_the_past_is_announced_to_no_user(place: Place) -> None:
     make_job(State.RUNNING, owner=place.owner, quota=place.quota)
     assert admin_actions.announce(window(place, begins=-2)) == 0
     assert not NotificationEvent.objects.filter(kind=notifications.Kind.MAINTENANCE).exists()
@@ -370,9 +366,7 @@ def test_a_maintenance_that_is_over_is_told_to_nobody(place: Place) -> None:
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.STOPPED])
-def test_a_lost_job_is_settled_by_hand_and_what_it_held_is_free(
-    state: State, place: Place, root: User
-) -> None:
+def test_lost_job_settled_by_hand_frees_its_reservation(state: State, place: Place, root: User) -> None:
     job = make_job(State.LOST, owner=place.owner, quota=place.quota)
     attempt = attempt_of(job)
     request = ledger.ask(
@@ -391,7 +385,7 @@ def test_a_lost_job_is_settled_by_hand_and_what_it_held_is_free(
     assert AdminAction.objects.count() == 1, "an act that was refused was not done"
 
 
-def test_only_a_lost_job_is_settled(place: Place, root: User) -> None:
+def test_settle_refuses_a_job_not_lost(place: Place, root: User) -> None:
     job = make_job(State.RUNNING, owner=place.owner, quota=place.quota)
     with pytest.raises(submission.NotLost):
         admin_actions.settle(acting(root), job, State.FAILED)
@@ -400,7 +394,7 @@ def test_only_a_lost_job_is_settled(place: Place, root: User) -> None:
 # --- the queue ------------------------------------------------------------------------------------------
 
 
-def test_priority_is_changed_where_the_job_waits(place: Place, root: User) -> None:
+def test_prioritise_changes_only_waiting_jobs(place: Place, root: User) -> None:
     job = queued(place)
     assert submission.prioritise(root, job, 7, why="deadline")
     assert not submission.prioritise(root, job, 7)
@@ -419,7 +413,7 @@ def beside(place: Place, **columns: object) -> Quota:
     return Quota.objects.create(**{**fields, **columns})
 
 
-def test_a_waiting_job_is_moved_to_another_quota(place: Place, root: User) -> None:
+def test_move_changes_the_quota_of_a_waiting_job(place: Place, root: User) -> None:
     job, there = queued(place), beside(place)
     assert submission.move(root, job, there)
     assert not submission.move(root, job, there)
@@ -433,7 +427,7 @@ def test_a_waiting_job_is_moved_to_another_quota(place: Place, root: User) -> No
 
 
 @pytest.mark.parametrize("wrong", ["workspace", "closed", "small", "not a member"])
-def test_a_job_is_not_moved_where_it_may_not_be_or_never_fits(wrong: str, place: Place, root: User) -> None:
+def test_move_refuses_a_quota_not_allowed_or_too_small(wrong: str, place: Place, root: User) -> None:
     job = queued(place)
     columns: dict[str, dict[str, object]] = {
         "workspace": {"workspace": make_job(State.RUNNING).workspace},
@@ -450,7 +444,7 @@ def test_a_job_is_not_moved_where_it_may_not_be_or_never_fits(wrong: str, place:
     assert job.quota == place.quota
 
 
-def test_the_console_is_read_only_while_there_is_a_row(root: User) -> None:
+def test_read_only_mode_lasts_until_made_writable(root: User) -> None:
     admin_actions.make_read_only(acting(root, "the database moves"))
     admin_actions.make_read_only(acting(root, "it still moves"))
     assert ReadOnly.objects.get().why == "it still moves"

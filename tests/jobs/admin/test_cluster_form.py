@@ -83,7 +83,7 @@ STORED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("backend", "config"), STORED, ids=str)
-def test_stored_settings_come_back_as_they_are(
+def test_cluster_form_keeps_stored_settings_unchanged(
     backend: str, config: dict[str, Any], admin_client: Client
 ) -> None:
     cluster = make_cluster(backend=backend, config=config)
@@ -92,7 +92,7 @@ def test_stored_settings_come_back_as_they_are(
     assert (cluster.config, cluster.region) == (config, "north")
 
 
-def test_fields_become_settings_and_defaults_are_left_out(admin_client: Client) -> None:
+def test_cluster_form_fields_become_settings_without_defaults(admin_client: Client) -> None:
     cluster = make_cluster(backend="slurm", config={})
     typed = {
         "slurm__way": "rest",
@@ -114,13 +114,13 @@ def test_fields_become_settings_and_defaults_are_left_out(admin_client: Client) 
     }
 
 
-def test_cleared_field_has_its_default_again(admin_client: Client) -> None:
+def test_cluster_form_cleared_field_returns_to_its_default(admin_client: Client) -> None:
     cluster = make_cluster(backend="slurm", config={"timeout_s": 7, "allow_plain": False, "account": "a"})
     assert post(admin_client, cluster, slurm__timeout_s="", slurm__account="") == ""
     assert Cluster.objects.get(pk=cluster.pk).config == {"allow_plain": False}
 
 
-def test_every_problem_stands_at_its_field_and_what_was_typed_is_kept(admin_client: Client) -> None:
+def test_cluster_form_shows_each_problem_at_its_field_and_keeps_input(admin_client: Client) -> None:
     cluster = make_cluster(backend="slurm", config={})
     typed = {"slurm__python": "python", "slurm__partitions": "vision: a b", "slurm__allowed": "output"}
     page = post(admin_client, cluster, **typed)
@@ -133,7 +133,7 @@ def test_every_problem_stands_at_its_field_and_what_was_typed_is_kept(admin_clie
     assert Cluster.objects.get(pk=cluster.pk).config == {}
 
 
-def test_a_secret_is_masked_kept_and_not_sent_elsewhere(admin_client: Client) -> None:
+def test_cluster_form_secret_is_masked_stored_and_not_sent_elsewhere(admin_client: Client) -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
     private = key.export_private_key().decode()
     cluster = make_cluster(backend="slurm", config={})
@@ -156,14 +156,14 @@ def test_a_secret_is_masked_kept_and_not_sent_elsewhere(admin_client: Client) ->
     assert private not in page
 
 
-def test_fields_of_the_chosen_backend_alone_are_shown(admin_client: Client) -> None:
+def test_cluster_form_shows_only_fields_of_the_chosen_backend(admin_client: Client) -> None:
     page = unescape(admin_client.get("/admin/quotas/cluster/add/").content.decode())
     for backend in registry.names():
         assert page.count(f"x-show=\"backend == '{backend}'\"") == len(registry.find(backend).fields())
     assert 'name="initial-config"' in page, "a browser tells whether the JSON was changed"
 
 
-def test_json_that_was_changed_is_taken_in_place_of_the_fields(admin_client: Client) -> None:
+def test_cluster_form_changed_json_replaces_the_fields(admin_client: Client) -> None:
     cluster = make_cluster(backend="slurm", config={"timeout_s": 7})
     assert post(admin_client, cluster, config='{"images": "pyxis"}', slurm__timeout_s="9") == ""
     assert Cluster.objects.get(pk=cluster.pk).config == {"images": "pyxis"}
@@ -172,7 +172,7 @@ def test_json_that_was_changed_is_taken_in_place_of_the_fields(admin_client: Cli
 
 
 @pytest.mark.parametrize("backend", registry.names())
-def test_every_setting_of_a_backend_has_a_label_and_a_field(backend: str) -> None:
+def test_backend_settings_each_have_a_label_and_a_field(backend: str) -> None:
     registration = registry.find(backend)
     fields = {each.name for each in registration.fields()}
     assert fields == set(registration.labels)

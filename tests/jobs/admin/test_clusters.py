@@ -28,7 +28,7 @@ from tests.factories import make_cluster, make_user
         (None, "–"),
     ],
 )
-def test_cluster_page_names_the_container_engine_or_why_there_is_none(
+def test_cluster_page_names_the_container_engine_or_the_reason_for_none(
     facilities: dict[str, object] | None, told: str
 ) -> None:
     cluster = make_cluster(facilities=facilities)

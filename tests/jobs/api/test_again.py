@@ -13,7 +13,7 @@ def submitted(people: People, state: State = State.SUCCEEDED) -> Job:
     return Job.objects.get(public_id=told["id"])
 
 
-def test_again_of_a_job_that_has_not_ended_needs_second_copy(people: People) -> None:
+def test_again_of_a_running_job_needs_second_copy(people: People) -> None:
     path = f"jobs/{submitted(people, State.RUNNING).public_id}/again"
     call = api(people.owner, {"submit", "read"})
     assert problem(call.post(path))["status"] == 409
@@ -23,7 +23,7 @@ def test_again_of_a_job_that_has_not_ended_needs_second_copy(people: People) -> 
     assert Job.objects.count() == 2
 
 
-def test_the_same_once_more_linked_and_only_once_for_a_key(people: People) -> None:
+def test_again_submits_a_linked_copy_once_per_key(people: People) -> None:
     first = submitted(people)
     call = api(people.owner, {"submit", "read"})
     path = f"jobs/{first.public_id}/again"
@@ -34,7 +34,7 @@ def test_the_same_once_more_linked_and_only_once_for_a_key(people: People) -> No
     assert Job.objects.count() == 2
 
 
-def test_who_may(people: People) -> None:
+def test_again_requires_read_access_and_submit_scope(people: People) -> None:
     first = submitted(people)
     path = f"jobs/{first.public_id}/again"
     assert problem(api(people.member).post(path))["status"] == 403
@@ -45,7 +45,7 @@ def test_who_may(people: People) -> None:
     assert told["owner"] == people.member.username
 
 
-def test_a_job_may_say_which_one_it_is_like(people: People) -> None:
+def test_submit_like_another_job_records_a_readable_origin(people: People) -> None:
     first = submitted(people)
     told = body_of(api(people.owner).submit(file(jobName="second"), like=first.public_id), 201)
     assert Job.objects.get(public_id=told["id"]).origin == first

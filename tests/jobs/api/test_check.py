@@ -12,20 +12,20 @@ from quotas.models import Cluster
 from tests.jobs.api.conftest import People, api, body_of, file, problem
 
 
-def test_a_file_that_would_be_accepted(people: People) -> None:
+def test_check_of_a_valid_file_returns_notes_and_no_problems(people: People) -> None:
     told = body_of(api(people.owner).post("check", {"file": file(storageGB=5)}))
     assert (told["dialect"], told["ok"], told["problems"]) == ("openpai-v1", True, [])
     assert [note["pointer"] for note in told["notes"]] == ["/storageGB"]
     assert not Job.objects.exists()
 
 
-def test_a_file_that_would_be_refused_is_no_error_of_the_request(people: People) -> None:
+def test_check_of_an_invalid_file_returns_problems_without_error(people: People) -> None:
     told = body_of(api(people.owner).post("check", {"file": "{", "dialect": "openpai-v1"}))
     assert told["ok"] is False
     assert told["problems"][0]["line"] == 1
 
 
-def test_whoever_may_submit_nowhere_may_still_check(people: People) -> None:
+def test_check_is_allowed_without_a_place_to_submit(people: People) -> None:
     assert body_of(api(people.stranger).post("check", {"file": file()}))["ok"] is True
 
 
@@ -35,7 +35,7 @@ def facilities_of(people: People, **changes: object) -> None:
     Cluster.objects.update(facilities={**told.to_json(), **changes})
 
 
-def test_check_of_what_the_cluster_never_runs_has_actions_and_does_them(people: People) -> None:
+def test_check_of_an_unrunnable_image_offers_and_applies_an_action(people: People) -> None:
     facilities_of(people)
     someone = api(people.owner)
     told = body_of(someone.post("check", {"file": file(image="a/b")}))
@@ -47,12 +47,12 @@ def test_check_of_what_the_cluster_never_runs_has_actions_and_does_them(people: 
     assert (done["ok"], json.loads(done["file"])["image"]) == (True, "")
 
 
-def test_check_of_an_action_that_cannot_be_done_is_refused(people: People) -> None:
+def test_check_with_an_impossible_action_is_refused(people: People) -> None:
     asked = {"file": file(), "actions": [{"kind": "without_mount", "value": "9"}]}
     assert problem(api(people.owner).post("check", asked))["status"] == 400
 
 
-def test_check_notes_words_in_braces_that_nothing_fills(people: People) -> None:
+def test_check_notes_unfilled_words_in_braces(people: People) -> None:
     roles = [{"name": "w", "command": "train --lr {lr} --home ${HOME} '{quoted}'"}]
     told = body_of(api(people.owner).post("check", {"file": file(taskRoles=roles)}))
     (note,) = (each for each in told["notes"] if each["code"] == "word_unfilled")
@@ -62,7 +62,7 @@ def test_check_notes_words_in_braces_that_nothing_fills(people: People) -> None:
     assert note["message"] in [each["message"] for each in submitted["notes"]]
 
 
-def test_check_where_no_image_is_needed_has_no_note_of_a_missing_one(people: People) -> None:
+def test_check_without_need_of_an_image_has_no_missing_image_note(people: People) -> None:
     without = file(image="")
     codes = [note["code"] for note in body_of(api(people.owner).post("check", {"file": without}))["notes"]]
     assert "no_image" in codes
@@ -72,7 +72,7 @@ def test_check_where_no_image_is_needed_has_no_note_of_a_missing_one(people: Peo
 
 
 @pytest.mark.parametrize("path", ["jobs", "preview"])
-def test_submission_and_preview_tell_the_same_problem(people: People, path: str) -> None:
+def test_submission_and_preview_report_the_same_problem(people: People, path: str) -> None:
     facilities_of(people)
     answer = api(people.owner).post(path, {"file": file(image="a/b")})
     told = problem(answer) if path == "jobs" else body_of(answer)
@@ -81,7 +81,7 @@ def test_submission_and_preview_tell_the_same_problem(people: People, path: str)
     assert not Job.objects.exists()
 
 
-def test_check_and_convert_read_what_was_pasted(people: People) -> None:
+def test_check_and_convert_read_a_pasted_http_request(people: People) -> None:
     text = f"POST /api/v1/jobs HTTP/1.1\nHost: x\n\n{file()}"
     told = body_of(api(people.owner).post("check", {"file": text}))
     assert (told["dialect"], told["ok"]) == ("openpai-v1", True)

@@ -25,7 +25,7 @@ def _fresh() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_dialect_has_one(client: Client, name: str) -> None:
+def test_dialect_schema_exists_for_every_dialect(client: Client, name: str) -> None:
     answer = client.get(f"/schemas/{name}.json")
     assert answer.headers["Content-Type"] == "application/schema+json; charset=utf-8"
     schema = json.loads(answer.content)
@@ -34,16 +34,16 @@ def test_every_dialect_has_one(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("who", ["owner", "member", "stranger", "admin", None])
-def test_anybody_reads_the_same(people: People, who: str | None) -> None:
+def test_dialect_schema_is_public_and_the_same_for_all(people: People, who: str | None) -> None:
     told = browser(getattr(people, who) if who else None).get("/schemas/dlc.json")
     assert (told.status_code, told.content) == (200, Client().get("/schemas/dlc.json").content)
 
 
-def test_an_unknown_dialect_has_none(client: Client) -> None:
+def test_dialect_schema_of_an_unknown_dialect_is_not_found(client: Client) -> None:
     assert client.get("/schemas/word.json").status_code == 404
 
 
-def test_it_is_kept_and_asked_for_again_by_its_tag(client: Client) -> None:
+def test_dialect_schema_is_cached_and_revalidated_by_its_tag(client: Client) -> None:
     first = client.get("/schemas/dlc.json")
     assert first.headers["Cache-Control"] == "public, max-age=3600"
     assert "Accept-Language" in first.headers["Vary"]
@@ -63,7 +63,7 @@ def test_it_is_kept_and_asked_for_again_by_its_tag(client: Client) -> None:
         ("?lang=tlh", "ja", "en"),
     ],
 )
-def test_descriptions_are_in_the_readers_language(
+def test_dialect_schema_descriptions_are_in_the_language_of_the_reader(
     client: Client, monkeypatch: pytest.MonkeyPatch, query: str, header: str, language: str
 ) -> None:
     monkeypatch.setattr(schemas, "gettext", lambda text: f"{translation.get_language()}: {text}")

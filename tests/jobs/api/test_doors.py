@@ -36,7 +36,7 @@ CALLS: list[tuple[str, str, Call]] = [
 
 
 @pytest.mark.parametrize(("scope", "name", "call"), CALLS, ids=[name for _scope, name, _call in CALLS])
-def test_a_token_without_the_scope_is_refused(
+def test_token_without_the_scope_is_refused(
     people: People, job: Job, scope: str, name: str, call: Call
 ) -> None:
     answer = call(api(people.owner, set(tokens.SCOPES) - {scope}), job)
@@ -48,7 +48,7 @@ def test_a_token_without_the_scope_is_refused(
 
 
 @pytest.mark.parametrize(("scope", "name", "call"), CALLS, ids=[name for _scope, name, _call in CALLS])
-def test_a_token_with_only_the_scope_is_enough(
+def test_token_with_only_the_scope_is_enough(
     people: People, job: Job, scope: str, name: str, call: Call
 ) -> None:
     if name == "delete":
@@ -66,21 +66,19 @@ MANAGED: list[Call] = [
 
 
 @pytest.mark.parametrize("call", MANAGED)
-def test_other_peoples_jobs_are_managed_with_the_admin_scope_only(
-    people: People, job: Job, call: Call
-) -> None:
+def test_token_without_admin_scope_cannot_manage_jobs_of_others(people: People, job: Job, call: Call) -> None:
     answer = call(api(people.manager, set(tokens.SCOPES) - {"admin"}), job)
     assert problem(answer)["status"] == 403
     assert 'scope="admin"' in answer.headers["WWW-Authenticate"]
     assert call(api(people.manager), job).status_code == 200
 
 
-def test_a_job_of_somebody_else_is_summed_up_without_the_admin_scope(people: People, job: Job) -> None:
+def test_token_without_admin_scope_sees_a_summary_of_jobs_of_others(people: People, job: Job) -> None:
     told = body_of(api(people.manager, {"read"}).get(f"jobs/{job.public_id}"))
     assert (told["state"], told["tasks"]) == ("RUNNING", None)
 
 
-def test_links_to_endpoints_are_for_tokens_that_may_enter(people: People, job: Job) -> None:
+def test_endpoint_links_are_shown_only_to_tokens_with_exec_scope(people: People, job: Job) -> None:
     make_endpoint(replica_of(job))
     for scopes, linked in (({"read"}, False), ({"read", "exec"}, True)):
         [replica] = body_of(api(people.owner, scopes).get(f"jobs/{job.public_id}"))["tasks"]
@@ -98,16 +96,16 @@ def turned_away(token: str) -> None:
 
 @pytest.mark.usefixtures("db")
 @pytest.mark.parametrize("token", ["jc_", "jc_0123456789_x", "nonsense", "jc_\x7f", "é"])
-def test_what_is_no_token_is_turned_away(token: str) -> None:
+def test_token_of_invalid_form_is_refused(token: str) -> None:
     turned_away(token)
 
 
-def test_a_token_that_was_changed_is_turned_away(people: People) -> None:
+def test_token_changed_by_one_character_is_refused(people: People) -> None:
     token = tokens.issue(people.owner, scopes=["read"], lifetime=timedelta(days=1))
     turned_away(token[:-1] + ("a" if token[-1] != "a" else "b"))
 
 
-def test_a_token_that_was_revoked_has_expired_or_is_of_a_disabled_account_is_turned_away(
+def test_token_revoked_expired_or_of_disabled_account_is_refused(
     people: People,
 ) -> None:
     for end in (
@@ -121,14 +119,14 @@ def test_a_token_that_was_revoked_has_expired_or_is_of_a_disabled_account_is_tur
         turned_away(token)
 
 
-def test_a_wrong_token_is_not_forgiven_for_a_good_session(people: People) -> None:
+def test_token_invalid_beside_a_valid_session_is_refused(people: People) -> None:
     client = Client(headers={"Authorization": "Bearer jc_0123456789_x"})
     client.force_login(people.owner)
     assert client.get(f"{V1}/jobs").status_code == 401
 
 
 @pytest.mark.usefixtures("db")
-def test_nobody_is_told_how_to_sign_in() -> None:
+def test_api_without_credentials_answers_401_with_bearer_challenge() -> None:
     for path in ("jobs", "jobs/abc", "jobs/abc/stream", "jobs/abc/logs"):
         answer = Api().get(path)
         assert problem(answer)["status"] == 401
@@ -138,7 +136,7 @@ def test_nobody_is_told_how_to_sign_in() -> None:
 # --- sessions --------------------------------------------------------------------------------------------
 
 
-def test_a_session_reads_and_with_the_forms_token_writes(people: People) -> None:
+def test_session_reads_and_writes_only_with_csrf_token(people: People) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(people.owner)
     assert client.get(f"{V1}/jobs").status_code == 200
@@ -157,17 +155,17 @@ def test_a_session_reads_and_with_the_forms_token_writes(people: People) -> None
 # --- everything else -------------------------------------------------------------------------------------
 
 
-def test_what_there_is_not_is_a_problem_too(people: People) -> None:
+def test_api_unknown_path_or_method_answers_with_a_problem(people: People) -> None:
     caller = api(people.owner)
     assert problem(caller.post("jobs/abc", {}))["status"] == 405
     assert caller.get("nothing/here").headers["Content-Type"] == "application/problem+json"
 
 
-def test_json_is_answered_whatever_is_accepted(people: People) -> None:
+def test_api_answers_json_for_any_accept_header(people: People) -> None:
     assert body_of(api(people.owner, Accept="text/html").get("jobs")) == {"jobs": [], "next": None}
 
 
-def test_a_failure_of_ours_is_a_problem_without_details(
+def test_api_internal_error_is_a_problem_without_details(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object) -> None:

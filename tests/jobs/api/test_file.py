@@ -16,12 +16,12 @@ def job(people: People) -> Job:
     return make_job(State.RUNNING, owner=people.owner, quota=people.quota, dialect="openpai-v1", text=text)
 
 
-def test_the_text_with_placeholders_and_the_roles_in_their_order(people: People, job: Job) -> None:
+def test_job_file_has_placeholders_and_roles_in_order(people: People, job: Job) -> None:
     told = body_of(api(people.owner, {"read"}).get(f"jobs/{job.public_id}/file"))
     assert told == {"dialect": "openpai-v1", "text": file(codeDir="$SECRET:PLACE"), "roles": ["main"]}
 
 
-def test_members_read_that_of_a_public_job_strangers_none(people: People, job: Job) -> None:
+def test_public_job_file_is_read_by_members_not_strangers(people: People, job: Job) -> None:
     path = f"jobs/{job.public_id}/file"
     assert problem(api(people.member).get(path))["status"] == 403
     assert problem(api(people.stranger).get(path))["status"] == 404

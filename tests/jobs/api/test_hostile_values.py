@@ -82,7 +82,9 @@ def check(answer: Any, what: object) -> None:
         assert len(answer.content) < LONGEST_ANSWER, what
 
 
-def test_no_value_of_a_field_is_our_mistake(schema: dict[str, Any], people: People, job: Job) -> None:
+def test_api_with_hostile_field_value_answers_no_500(
+    schema: dict[str, Any], people: People, job: Job
+) -> None:
     caller = api(
         people.owner,
     )
@@ -101,7 +103,9 @@ def test_no_value_of_a_field_is_our_mistake(schema: dict[str, Any], people: Peop
 @pytest.mark.parametrize(
     "body", [b'{"file": "\xed\xa0\x80"}', b"\xff", b"[" * 5_000, b'"\\ud800"', b"[1e999]"]
 )
-def test_no_body_is_our_mistake(schema: dict[str, Any], people: People, job: Job, body: bytes) -> None:
+def test_api_with_hostile_body_answers_no_500(
+    schema: dict[str, Any], people: People, job: Job, body: bytes
+) -> None:
     caller = api(
         people.owner,
     )
@@ -110,7 +114,7 @@ def test_no_body_is_our_mistake(schema: dict[str, Any], people: People, job: Job
             check(caller.send(method, filled(path, job), body), (method, path))
 
 
-def test_no_address_is_our_mistake(schema: dict[str, Any], people: People, job: Job) -> None:
+def test_api_with_hostile_query_answers_no_500(schema: dict[str, Any], people: People, job: Job) -> None:
     caller = api(
         people.owner,
     )
@@ -133,7 +137,7 @@ FORMS: Final = {
 }
 
 
-def test_no_field_of_the_editor_is_our_mistake(people: People) -> None:
+def test_editor_with_hostile_form_field_answers_no_500(people: People) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(people.owner)
     for path, names in FORMS.items():

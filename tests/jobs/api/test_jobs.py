@@ -30,14 +30,14 @@ def all_pages(caller: Api, path: str, name: str, **query: Any) -> list[dict[str,
 # --- the list ----------------------------------------------------------------------------------------------
 
 
-def test_the_list_is_paged_by_keys_and_misses_nothing(people: People) -> None:
+def test_job_list_pages_by_key_and_misses_no_job(people: People) -> None:
     made = [make_job(owner=people.owner, quota=people.quota).public_id for _number in range(7)]
     make_job(owner=people.stranger)
     rows = all_pages(api(people.member), "jobs", "jobs", limit=3)
     assert [row["id"] for row in rows] == made[::-1]
 
 
-def test_a_job_that_comes_in_between_shifts_no_page(people: People) -> None:
+def test_job_list_pages_do_not_shift_when_a_job_is_added(people: People) -> None:
     made = [make_job(owner=people.owner, quota=people.quota).public_id for _number in range(4)]
     first = body_of(api(people.owner).get("jobs", limit=2))
     make_job(owner=people.owner, quota=people.quota)
@@ -45,7 +45,7 @@ def test_a_job_that_comes_in_between_shifts_no_page(people: People) -> None:
     assert [row["id"] for row in first["jobs"] + second["jobs"]] == made[::-1]
 
 
-def test_the_list_can_be_narrowed(people: People) -> None:
+def test_job_list_filters_by_state_owner_and_workspace(people: People) -> None:
     running = make_job(State.RUNNING, owner=people.owner, quota=people.quota).public_id
     waiting = make_job(owner=people.member, quota=people.quota).public_id
     for query, expected in (
@@ -60,7 +60,7 @@ def test_the_list_can_be_narrowed(people: People) -> None:
         assert {row["id"] for row in rows} == expected, query
 
 
-def test_the_list_takes_the_same_queries_for_one_job_and_for_many(people: People) -> None:
+def test_job_list_query_count_is_independent_of_job_count(people: People) -> None:
     member = api(people.member)
     make_job(owner=people.owner, quota=people.quota)
     body_of(member.get("jobs"))
@@ -77,7 +77,7 @@ def test_the_list_takes_the_same_queries_for_one_job_and_for_many(people: People
 
 
 @pytest.mark.parametrize("query", [{"limit": "x"}, {"after": "-1"}, {"after": "9" * 30}])
-def test_a_key_that_is_no_number_is_refused(people: People, query: dict[str, str]) -> None:
+def test_job_list_rejects_an_invalid_limit_or_cursor(people: People, query: dict[str, str]) -> None:
     told = problem(api(people.owner).get("jobs", **query))
     assert told["problems"][0]["pointer"] == f"/{next(iter(query))}"
 
@@ -85,7 +85,7 @@ def test_a_key_that_is_no_number_is_refused(people: People, query: dict[str, str
 # --- one job -----------------------------------------------------------------------------------------------
 
 
-def test_the_owner_reads_all_of_a_job(people: People, job: Job) -> None:
+def test_job_is_fully_readable_by_its_owner(people: People, job: Job) -> None:
     told = body_of(api(people.owner).get(f"jobs/{job.public_id}"))
     assert told["notes"] == []
     [replica] = told["tasks"]
@@ -102,7 +102,7 @@ def test_the_owner_reads_all_of_a_job(people: People, job: Job) -> None:
     }
 
 
-def test_members_see_that_a_job_is_there_and_why_but_not_into_it(people: People, job: Job) -> None:
+def test_job_for_members_shows_state_and_reason_without_details(people: People, job: Job) -> None:
     told = body_of(api(people.member).get(f"jobs/{job.public_id}"))
     assert (told["id"], told["state"], told["tasks"], told["notes"]) == (job.public_id, "RUNNING", None, None)
     assert told["reason"]["message"]
@@ -112,38 +112,38 @@ PARTS = ["replicas", "tasks", "events", "logs?role=main", "stream?log=main/0", "
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_may_be_listed_but_not_read_is_refused(people: People, job: Job, part: str) -> None:
+def test_job_details_are_refused_to_members(people: People, job: Job, part: str) -> None:
     assert problem(api(people.member).get(f"jobs/{job.public_id}/{part}"))["status"] == 403
 
 
 @pytest.mark.parametrize("part", ["", *PARTS])
-def test_what_a_stranger_asks_for_is_not_there(people: People, job: Job, part: str) -> None:
+def test_job_is_not_found_for_strangers(people: People, job: Job, part: str) -> None:
     path = f"jobs/{job.public_id}/{part}".rstrip("/")
     assert problem(api(people.stranger).get(path))["status"] == 404
     assert problem(api(people.owner).get(path.replace(job.public_id, "nosuchjob000")))["status"] == 404
 
 
 @pytest.mark.parametrize("who", ["manager", "admin"])
-def test_whoever_keeps_the_workspace_reads_and_stops(people: People, job: Job, who: str) -> None:
+def test_job_is_read_and_stopped_by_workspace_managers(people: People, job: Job, who: str) -> None:
     caller = api(getattr(people, who))
     assert body_of(caller.get(f"jobs/{job.public_id}"))["tasks"]
     assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["phase"] == "Stopping"
 
 
-def test_a_public_job_is_read_by_members_but_not_stopped(people: People, job: Job) -> None:
+def test_public_job_is_read_by_members_but_not_stopped(people: People, job: Job) -> None:
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
     assert body_of(api(people.member).get(f"jobs/{job.public_id}"))["tasks"]
     assert body_of(api(people.member).get(f"jobs/{job.public_id}/events")) == {"events": [], "next": None}
     assert problem(api(people.member).post(f"jobs/{job.public_id}/stop"))["status"] == 403
 
 
-def test_a_signal_is_told_beside_its_exit_code(people: People, job: Job) -> None:
+def test_replica_shows_the_signal_beside_its_exit_code(people: People, job: Job) -> None:
     Replica.objects.filter(pk=replica_of(job).pk).update(state=ReplicaState.FAILED, exit_code=137, signal=9)
     [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
     assert (replica["exit_code"], replica["signal"]) == (137, 9)
 
 
-def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: People) -> None:
+def test_replicas_over_one_hundred_are_paged(people: People) -> None:
     spec = make_spec(roles=(RoleSpec(name="worker", command="true", replicas=250),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
     caller = api(people.owner)
@@ -156,7 +156,7 @@ def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: 
     assert [replica["index"] for replica in rows] == list(range(250))
 
 
-def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: People) -> None:
+def test_job_query_count_is_independent_of_replica_count(people: People) -> None:
     caller = api(people.owner)
 
     def queries(replicas: int) -> int:
@@ -180,9 +180,7 @@ def endpoint(job: Job) -> Endpoint:
     return make_endpoint(replica_of(job), port=8888)
 
 
-def test_an_endpoint_is_told_with_the_link_that_opens_it(
-    people: People, job: Job, endpoint: Endpoint
-) -> None:
+def test_endpoint_is_listed_with_its_opening_link(people: People, job: Job, endpoint: Endpoint) -> None:
     [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}"))["tasks"]
     [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
     assert replica["endpoints"][0]["url"] == f"http://testserver/endpoints/{endpoint.slug}/open"
@@ -191,7 +189,7 @@ def test_an_endpoint_is_told_with_the_link_that_opens_it(
     assert (served["role"], served["index"], served["url"]) == ("main", 0, replica["endpoints"][0]["url"])
 
 
-def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint) -> None:
+def test_endpoint_not_ready_shows_the_reason(people: People, job: Job, endpoint: Endpoint) -> None:
     told = {
         "ready": False,
         "why": "silent",
@@ -208,7 +206,7 @@ def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint
     assert (served["ready"], served["reason"]) == (True, None)
 
 
-def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
+def test_endpoint_of_an_ended_replica_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
     Replica.objects.filter(pk=endpoint.replica_id).update(state=ReplicaState.SUCCEEDED)
     [replica] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
     assert (replica["endpoints"][0]["url"], replica["endpoints"][0]["ready"]) == (None, False)
@@ -217,20 +215,20 @@ def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoi
 # --- its end -----------------------------------------------------------------------------------------------
 
 
-def test_a_stopped_job_says_so_and_stopping_it_again_changes_nothing(people: People, job: Job) -> None:
+def test_job_stopped_twice_shows_stopping_and_records_one_event(people: People, job: Job) -> None:
     caller = api(people.owner)
     assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["phase"] == "Stopping"
     assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["state"] == "RUNNING"
     assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED).count() == 1
 
 
-def test_a_job_that_waits_has_ended_at_once(people: People) -> None:
+def test_job_waiting_ends_at_once_when_stopped(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, dialect="openpai-v1")
     told = body_of(api(people.owner).post(f"jobs/{job.public_id}/stop"))
     assert (told["state"], told["reason"]["code"]) == ("STOPPED", "user_stop")
 
 
-def test_only_what_has_ended_is_deleted(people: People, job: Job) -> None:
+def test_job_delete_is_refused_until_the_job_has_ended(people: People, job: Job) -> None:
     caller = api(people.owner)
     assert problem(caller.delete(f"jobs/{job.public_id}"))["status"] == 409
     Job.objects.filter(pk=job.pk).update(state=State.FAILED)
@@ -241,7 +239,7 @@ def test_only_what_has_ended_is_deleted(people: People, job: Job) -> None:
 # --- events ------------------------------------------------------------------------------------------------
 
 
-def test_events_come_in_their_order_page_by_page(people: People, job: Job) -> None:
+def test_job_events_are_paged_in_order(people: People, job: Job) -> None:
     for number in range(5):
         transitions.record(job, Event.Kind.REPLICA_STARTED, params={"index": number}, actor=people.owner)
     rows = all_pages(api(people.owner), f"jobs/{job.public_id}/events", "events", limit=2)

@@ -29,7 +29,7 @@ def busy(transactional_db: None, people: People) -> Iterator[sqlite3.Connection]
 
 
 @pytest.mark.sqlite
-def test_a_job_is_not_half_accepted_while_somebody_else_writes(
+def test_job_submission_during_a_locked_database_stores_nothing(
     busy: sqlite3.Connection, people: People
 ) -> None:
     busy.execute("ROLLBACK")
@@ -47,14 +47,14 @@ def test_a_job_is_not_half_accepted_while_somebody_else_writes(
 
 
 @pytest.mark.sqlite
-def test_a_token_is_not_refused_for_it(busy: sqlite3.Connection, people: People) -> None:
+def test_token_during_a_locked_database_is_not_refused(busy: sqlite3.Connection, people: People) -> None:
     busy.execute("ROLLBACK")
     client = api(people.owner)
     busy.execute("BEGIN IMMEDIATE")
     assert problem(client.submit(file()))["status"] == 503
 
 
-def test_a_page_says_so_too(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_during_a_database_outage_answers_503(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_arguments: object, **_options: object) -> None:
         raise OperationalError("database is locked")
 
@@ -67,7 +67,7 @@ def test_a_page_says_so_too(people: People, monkeypatch: pytest.MonkeyPatch) -> 
     assert "The database is busy or unavailable" in answer.content.decode()
 
 
-def test_another_mistake_is_still_a_mistake(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_error_other_than_an_outage_answers_500(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     def mistaken(*_arguments: object, **_options: object) -> None:
         raise ZeroDivisionError
 
@@ -77,7 +77,7 @@ def test_another_mistake_is_still_a_mistake(people: People, monkeypatch: pytest.
     assert "Retry-After" not in answer.headers
 
 
-def test_a_wrong_statement_is_no_outage(db: None) -> None:
+def test_outage_check_ignores_a_wrong_sql_statement(db: None) -> None:
     with pytest.raises(Exception, match="nowhere") as wrong, connection.cursor() as cursor:
         cursor.execute("SELECT * FROM nowhere")
     assert not outage.is_outage(wrong.value)

@@ -19,7 +19,7 @@ def people(people: People) -> People:
     return people
 
 
-def test_it_tells_what_the_panel_shows(people: People) -> None:
+def test_preview_returns_the_content_of_the_panel(people: People) -> None:
     told = body_of(api(people.owner).post("preview", {"file": file()}))
     assert (told["dialect"], told["problems"]) == ("openpai-v1", [])
     found = told["preview"]
@@ -42,7 +42,7 @@ def test_it_tells_what_the_panel_shows(people: People) -> None:
     assert not Request.objects.exists()
 
 
-def test_what_would_wait_says_why(people: People) -> None:
+def test_preview_of_a_waiting_job_gives_the_reason(people: People) -> None:
     Node.objects.update(cpu_milli=100)
     found = body_of(api(people.owner).post("preview", {"file": file()}))["preview"]
     assert found["starts"] is False
@@ -50,13 +50,13 @@ def test_what_would_wait_says_why(people: People) -> None:
     assert found["reason"]["message"]
 
 
-def test_a_file_with_problems_is_no_error_of_the_request(people: People) -> None:
+def test_preview_of_an_invalid_file_returns_problems_without_error(people: People) -> None:
     told = body_of(api(people.owner).post("preview", {"file": "{"}))
     assert told["problems"]
     assert (told["preview"], told["sent"]) == (None, None)
 
 
-def test_nobody_learns_of_places_that_are_not_theirs(people: People) -> None:
+def test_preview_hides_workspaces_of_other_users(people: People) -> None:
     foreign = make_quota()
     asked = {"file": file(), "workspace": foreign.workspace.slug}
     for user in (people.owner, people.member, people.stranger):
@@ -65,6 +65,6 @@ def test_nobody_learns_of_places_that_are_not_theirs(people: People) -> None:
     assert body_of(api(people.admin).post("preview", asked))["preview"] is not None
 
 
-def test_reading_is_enough_and_needed(people: People) -> None:
+def test_preview_requires_only_the_read_scope(people: People) -> None:
     assert api(people.owner, ["read"]).post("preview", {"file": file()}).status_code == 200
     assert api(people.owner, ["submit"]).post("preview", {"file": file()}).status_code == 403

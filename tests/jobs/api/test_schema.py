@@ -23,21 +23,21 @@ def schema() -> dict[str, Any]:
     return document
 
 
-def test_every_address_of_the_api_is_described(schema: dict[str, Any]) -> None:
+def test_openapi_schema_describes_every_address(schema: dict[str, Any]) -> None:
     described = set(schema["paths"])
     for pattern in urlpatterns:
         path = "/" + re.sub(r"<slug:(\w+)>", r"{\1}", str(pattern.pattern))
         assert path in described or path == f"{V1}/schema"
 
 
-def test_anybody_may_read_it(client: Client, db: None) -> None:
+def test_openapi_schema_is_public(client: Client, db: None) -> None:
     answer = client.get(f"{V1}/schema")
     assert answer.status_code == 200
     assert b"openapi" in answer.content
 
 
 @pytest.mark.parametrize("status", [201, 400])
-def test_answers_are_what_it_says(schema: dict[str, Any], people: People, status: int) -> None:
+def test_openapi_schema_matches_submit_answers(schema: dict[str, Any], people: People, status: int) -> None:
     answer = api(people.owner).submit(file() if status == 201 else "{}")
     operation = schema["paths"][f"{V1}/jobs"]["post"]
     content = operation["responses"][str(status)]["content"]

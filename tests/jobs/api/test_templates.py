@@ -26,7 +26,7 @@ def filled(people: People, public_id: str, who: str = "owner", **body: Any) -> A
     return api(getattr(people, who)).post(f"templates/{public_id}/file", body)
 
 
-def test_one_sees_what_one_may_start_from(people: People) -> None:
+def test_template_list_contains_only_visible_templates(people: People) -> None:
     mine = made(people)
     shared = made(people, "manager", workspace=people.quota.workspace)
     seen = {
@@ -43,7 +43,7 @@ def test_one_sees_what_one_may_start_from(people: People) -> None:
     assert [each["label"] for each in own["parameters"]] == ["Name", "Learning rate"]
 
 
-def test_answers_make_the_file_and_the_rest_is_as_it_was(people: People) -> None:
+def test_template_answers_fill_the_file_and_keep_the_rest(people: People) -> None:
     told = body_of(filled(people, made(people), answers={"lr": "0.5"}))
     assert told["template"].endswith("@1")
     file = json.loads(told["text"])
@@ -54,12 +54,14 @@ def test_answers_make_the_file_and_the_rest_is_as_it_was(people: People) -> None
 @pytest.mark.parametrize(
     ("answers", "pointer"), [({"lr": "much"}, "/lr"), ({"nothing": 1}, "/nothing"), ({"name": ""}, "/name")]
 )
-def test_what_can_not_be_answered_is_told(people: People, answers: dict[str, Any], pointer: str) -> None:
+def test_template_with_an_invalid_answer_reports_its_place(
+    people: People, answers: dict[str, Any], pointer: str
+) -> None:
     answer = filled(people, made(people), answers=answers)
     assert (answer.status_code, problem(answer)["problems"][0]["pointer"]) == (400, pointer)
 
 
-def test_only_who_sees_it_fills_it_and_nobody_a_retired_one(people: People) -> None:
+def test_template_hidden_or_retired_cannot_be_filled(people: People) -> None:
     mine = made(people)
     assert problem(Api().post(f"templates/{mine}/file", {}))["status"] == 401
     for who in ("member", "stranger", "admin"):
@@ -72,7 +74,7 @@ def test_only_who_sees_it_fills_it_and_nobody_a_retired_one(people: People) -> N
     assert problem(filled(people, mine))["status"] == 403
 
 
-def test_what_is_submitted_with_it_is_held_to_its_locks(people: People) -> None:
+def test_template_locks_apply_to_submissions(people: People) -> None:
     told = body_of(filled(people, made(people)))
     sent = {"file": told["text"], "template": told["template"]}
     other = told["text"].replace(json.loads(TEMPLATE_FILE)["JobSpecs"][0]["Image"], "another/image")

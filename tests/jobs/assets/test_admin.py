@@ -18,7 +18,7 @@ def admin(people: People) -> Client:
     return browser(people.admin)
 
 
-def test_an_image_is_added_with_its_password_which_is_never_shown(admin: Client, people: People) -> None:
+def test_image_added_in_admin_never_shows_its_password(admin: Client, people: People) -> None:
     values = {"key": "image-torch", "name": "torch", "address": "r/x:1", "username": "bot"}
     answer = admin.post("/admin/jobs/image/add/", {**values, "password": "canary"}, follow=True)
     image = Image.objects.get()
@@ -28,13 +28,13 @@ def test_an_image_is_added_with_its_password_which_is_never_shown(admin: Client,
     assert image.ciphertext.encode() not in page
 
 
-def test_a_dataset_is_shown_with_its_versions(admin: Client) -> None:
+def test_dataset_admin_shows_its_versions(admin: Client) -> None:
     dataset = make_dataset(uri="/data/one")
     assert b"/data/one" in admin.get(f"/admin/jobs/dataset/{dataset.pk}/change/").content
     assert dataset.key.encode() in admin.get("/admin/jobs/dataset/").content
 
 
-def test_what_is_used_can_not_be_deleted_but_retired(admin: Client) -> None:
+def test_image_in_use_can_be_retired_but_not_deleted(admin: Client) -> None:
     image = make_image()
     AssetUse.objects.create(job=make_job(), kind=AssetKind.IMAGE, key=image.key)
     assert admin.post(f"/admin/jobs/image/{image.pk}/delete/", {"post": "yes"}).status_code == 403
@@ -47,7 +47,7 @@ def test_what_is_used_can_not_be_deleted_but_retired(admin: Client) -> None:
     assert not Image.objects.get().is_retired
 
 
-def test_what_nobody_used_can_be_deleted(admin: Client) -> None:
+def test_dataset_unused_can_be_deleted(admin: Client) -> None:
     dataset = make_dataset()
     admin.post(f"/admin/jobs/dataset/{dataset.pk}/delete/", {"post": "yes"})
     assert not Dataset.objects.exists()

@@ -25,7 +25,7 @@ def send(client: Client, method: str, path: str, body: Any = None) -> Any:
     return getattr(client, method)(f"{V1}/{path}", data, content_type="application/json")
 
 
-def test_everybody_lists_what_they_may_name(people: People) -> None:
+def test_asset_list_shows_only_visible_assets(people: People) -> None:
     ours, public = make_image(people.quota.workspace), make_image(name="all")
     for user, ids in ((people.owner, [public.key, ours.key]), (people.stranger, [public.key])):
         answer = browser(user).get(f"{V1}/images").json()
@@ -34,7 +34,7 @@ def test_everybody_lists_what_they_may_name(people: People) -> None:
     assert Client().get(f"{V1}/images").status_code == 401
 
 
-def test_pages_of_assets(people: People) -> None:
+def test_asset_list_is_paged(people: People) -> None:
     for number in range(3):
         make_image(people.quota.workspace, name=str(number))
     client = browser(people.owner)
@@ -44,7 +44,7 @@ def test_pages_of_assets(people: People) -> None:
     assert second["next"] is None
 
 
-def test_one_is_read_without_its_password(people: People) -> None:
+def test_asset_is_read_without_its_password(people: People) -> None:
     row = make_dataset(people.quota.workspace, "s3://sets/x", source="s3", username="AK")
     row.encrypt("canary")
     row.save()
@@ -56,7 +56,7 @@ def test_one_is_read_without_its_password(people: People) -> None:
     assert browser(people.stranger).get(f"{V1}/datasets/{row.key}").status_code == 404
 
 
-def test_managers_add_and_change(people: People) -> None:
+def test_assets_are_added_and_changed_by_managers(people: People) -> None:
     body = {"name": "x", "repo": "https://git.example.org/x", "workspace": "vision", "password": "canary"}
     assert send(browser(people.owner), "post", "code", body).status_code == 400
     made = send(browser(people.manager), "post", "code", body)
@@ -79,7 +79,7 @@ def test_managers_add_and_change(people: People) -> None:
     assert send(browser(people.manager), "post", "code", [1]).status_code == 400
 
 
-def test_a_dataset_gets_versions(people: People) -> None:
+def test_dataset_change_of_address_adds_a_version(people: People) -> None:
     body = {"name": "set", "source": "host", "uri": "/data/1", "workspace": "vision", "mount_path": "/mnt/x"}
     made = send(browser(people.manager), "post", "datasets", body)
     assert made.status_code == 201, made.content
@@ -89,7 +89,7 @@ def test_a_dataset_gets_versions(people: People) -> None:
     assert send(browser(people.manager), "patch", f"datasets/{row.key}", {"uri": "x"}).status_code == 400
 
 
-def test_a_check_is_requested_and_shown(people: People) -> None:
+def test_asset_check_is_requested_and_shown(people: People) -> None:
     row = make_code(people.quota.workspace)
     client = browser(people.owner)
     assert client.get(f"{V1}/code/{row.key}/test").status_code == 404
@@ -105,7 +105,7 @@ def test_a_check_is_requested_and_shown(people: People) -> None:
     ("method", "path", "scope"),
     [("post", "code", "admin"), ("patch", "code/{}", "admin"), ("post", "code/{}/test", "submit")],
 )
-def test_a_token_needs_the_scope(people: People, method: str, path: str, scope: str) -> None:
+def test_asset_token_without_the_scope_is_refused(people: People, method: str, path: str, scope: str) -> None:
     row = make_code(people.quota.workspace)
     refused = _with(people.manager, ["read"], method, path.format(row.key))
     assert (refused.status_code, scope in refused.json()["detail"]) == (403, True)
@@ -118,7 +118,7 @@ def _with(user: User, scopes: list[str], method: str, path: str) -> Any:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_new_dataset_is_read_only_as_its_request_says(people: People, read_only: bool) -> None:
+def test_dataset_is_read_only_as_requested(people: People, read_only: bool) -> None:
     body = {"name": "x", "uri": "s3://sets/x", "source": "s3", "workspace": "vision", "read_only": read_only}
     made = send(browser(people.manager), "post", "datasets", body)
     assert made.status_code == 201, made.content

@@ -48,7 +48,7 @@ def tried(people: People, asset: Asset, version: int | None = None) -> AssetChec
     return check
 
 
-def test_a_folder_is_read_as_the_job_would(people: People, folders: Path) -> None:
+def test_asset_check_reads_a_folder_as_the_job_would(people: People, folders: Path) -> None:
     settings_of(people, folders={str(folders): {"workspaces": ["vision"]}})
     row = make_dataset(people.quota.workspace, f"{folders}/sets", mount_path="/mnt/x")
     check = tried(people, row)
@@ -59,7 +59,7 @@ def test_a_folder_is_read_as_the_job_would(people: People, folders: Path) -> Non
     assert "absent" in check.said
 
 
-def test_a_repository_is_cloned(people: People, folders: Path) -> None:
+def test_asset_check_clones_a_repository(people: People, folders: Path) -> None:
     goods.repository(folders / "repo")
     settings_of(
         people,
@@ -72,27 +72,27 @@ def test_a_repository_is_cloned(people: People, folders: Path) -> None:
     assert check.said.splitlines()[-1] == "file"
 
 
-def test_what_may_not_be_cloned_is_said_in_the_clusters_words(people: People) -> None:
+def test_asset_check_of_a_forbidden_repository_shows_cluster_reason(people: People) -> None:
     settings_of(people)
     check = tried(people, make_code(people.quota.workspace))
     assert (check.state, check.code) == ("failed", "refused")
     assert "git.example.org" in check.said
 
 
-def test_an_image_is_not_said_to_work_where_it_would_not_be_used(people: People) -> None:
+def test_asset_check_of_an_image_without_container_engine_fails(people: People) -> None:
     settings_of(people, allow_plain=True)
     check = tried(people, make_image(people.quota.workspace))
     assert (check.state, check.code) == ("failed", "image_not_used")
     assert "no container engine" in asset_message(check.code)
 
 
-def test_a_secret_that_the_person_has_not_saved_is_told(people: People) -> None:
+def test_asset_check_reports_a_missing_personal_secret(people: People) -> None:
     settings_of(people)
     check = tried(people, make_code(people.quota.workspace, own_secret="GIT_TOKEN"))
     assert (check.code, check.said) == ("no_own_secret", "GIT_TOKEN")
 
 
-def test_one_check_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None:
+def test_asset_checks_are_limited_per_asset_and_in_total(people: People) -> None:
     rows = [make_code(people.quota.workspace) for _ in range(check_requests.MOST_OPEN + 1)]
     first = check_requests.request_check(people.owner, rows[0])
     assert check_requests.request_check(people.owner, rows[0]) == first
@@ -104,7 +104,7 @@ def test_one_check_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None
     assert check_requests.request_check(people.member, rows[-1]).asker == people.member
 
 
-def test_where_nothing_can_be_tried(people: People) -> None:
+def test_asset_check_is_refused_for_untestable_kinds_and_clusters(people: People) -> None:
     role = RamRole.objects.create(workspace=people.quota.workspace, name="r", arn="acs:ram::1:role/x")
     with pytest.raises(check_requests.CheckRefused) as shut:
         check_requests.request_check(people.owner, role)

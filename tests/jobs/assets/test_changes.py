@@ -26,7 +26,7 @@ def image_values(people: People, **changes: Any) -> dict[str, Any]:
 # --- sight -----------------------------------------------------------------------------------------------
 
 
-def test_members_see_what_is_of_their_workspace_and_of_everybody(people: People) -> None:
+def test_asset_is_visible_to_its_workspace_or_to_all(people: People) -> None:
     ours, all_ = make_image(people.quota.workspace, name="ours"), make_image(name="everybody's")
     told = {
         who: set(visibility.visible_to(getattr(people, who), AssetKind.IMAGE))
@@ -44,7 +44,7 @@ def test_members_see_what_is_of_their_workspace_and_of_everybody(people: People)
     assert visibility.find(people.owner, "users", ours.key) is None
 
 
-def test_the_right_roles_keep_assets(people: People) -> None:
+def test_asset_is_managed_by_the_permitted_roles_only(people: People) -> None:
     ours, all_ = make_dataset(people.quota.workspace), make_dataset()
     operator = make_user("olga")
     make_membership(operator, people.quota.workspace, Role.OPERATOR)
@@ -61,7 +61,7 @@ def test_the_right_roles_keep_assets(people: People) -> None:
     }
 
 
-def test_what_is_retired_is_seen_and_not_offered(people: People) -> None:
+def test_asset_retired_is_visible_but_not_offered(people: People) -> None:
     code = make_code(people.quota.workspace)
     changes.retire(code)
     assert not visibility.choices(people.owner, people.quota.workspace, AssetKind.CODE).exists()
@@ -73,7 +73,7 @@ def test_what_is_retired_is_seen_and_not_offered(people: People) -> None:
 # --- what may be entered ---------------------------------------------------------------------------------
 
 
-def test_a_password_is_kept_encrypted_and_stays_when_left_empty(people: People) -> None:
+def test_asset_password_is_encrypted_and_survives_an_empty_field(people: People) -> None:
     form = ImageForm(people.manager, image_values(people, username="bot", password="canary-1"))
     assert form.is_valid(), form.errors
     image = form.save()
@@ -90,7 +90,7 @@ def test_a_password_is_kept_encrypted_and_stays_when_left_empty(people: People) 
 
 
 @pytest.mark.parametrize("change", [{"address": "evil.example.org/x:1"}, {"username": "other"}])
-def test_a_kept_password_is_not_sent_elsewhere_by_a_change_of_address(
+def test_asset_password_is_required_again_after_an_address_change(
     people: People, change: dict[str, str]
 ) -> None:
     image = make_image(people.quota.workspace, username="bot")
@@ -106,7 +106,7 @@ def test_a_kept_password_is_not_sent_elsewhere_by_a_change_of_address(
     assert ImageForm(people.manager, {**values, **change, "forget": "on"}, instance=image).is_valid()
 
 
-def test_a_kept_password_of_one_host_is_not_sent_to_another_by_a_new_version(people: People) -> None:
+def test_dataset_password_blocks_a_version_on_another_host(people: People) -> None:
     dataset = make_dataset(people.quota.workspace, "https://a.example.org/x.tar", source="http")
     dataset.encrypt("canary-3")
     dataset.save()
@@ -114,7 +114,7 @@ def test_a_kept_password_of_one_host_is_not_sent_to_another_by_a_new_version(peo
     assert VersionForm(dataset, {"uri": "https://a.example.org/y.tar"}).is_valid()
 
 
-def test_nobody_adds_to_a_workspace_that_they_do_not_keep(people: People) -> None:
+def test_asset_in_a_workspace_not_managed_is_refused(people: People) -> None:
     elsewhere = people.stranger.memberships.get().workspace
     for owner, workspace in (
         (people.manager, elsewhere.pk),
@@ -126,7 +126,7 @@ def test_nobody_adds_to_a_workspace_that_they_do_not_keep(people: People) -> Non
     assert ImageForm(people.admin, image_values(people, workspace="")).is_valid()
 
 
-def test_a_dataset_for_everybody_is_only_read_and_comes_with_a_version(people: People) -> None:
+def test_dataset_for_all_is_read_only_and_has_a_first_version(people: People) -> None:
     values = {"name": "coco", "source": "oss", "uri": "oss://sets/coco/", "mount_path": "/mnt/coco"}
     form = DatasetForm(people.admin, {**values, "workspace": ""})
     assert form.is_valid(), form.errors
@@ -138,7 +138,7 @@ def test_a_dataset_for_everybody_is_only_read_and_comes_with_a_version(people: P
     assert dataset.key.startswith("d-")
 
 
-def test_versions_are_numbered_and_one_is_taken_by_default(people: People) -> None:
+def test_dataset_versions_are_numbered_and_one_is_the_default(people: People) -> None:
     dataset = make_dataset(people.quota.workspace, "/data/one")
     second = changes.add_version(dataset, "/data/two", by=people.manager)
     assert (second.number, dataset.version_called("")) == (2, second)
@@ -150,7 +150,7 @@ def test_versions_are_numbered_and_one_is_taken_by_default(people: People) -> No
     assert [dataset.version_called(name) for name in ("3", "x", "v", "²")] == [None] * 4
 
 
-def test_lists_are_entered_as_words(people: People) -> None:
+def test_vpc_form_reads_lists_of_words_or_json(people: People) -> None:
     values = {"name": "net", "vpc_id": "vpc-1", "workspace": people.quota.workspace.pk}
     form = VpcForm(people.manager, {**values, "switches": "vsw-1, vsw-2", "security_groups": '["sg-1"]'})
     assert form.is_valid(), form.errors
@@ -175,7 +175,7 @@ def test_lists_are_entered_as_words(people: People) -> None:
         ("https://-o.example.org/a", "address"),
     ],
 )
-def test_addresses_of_repositories(uri: str, code: str) -> None:
+def test_git_address_check_gives_the_expected_code(uri: str, code: str) -> None:
     assert told(lambda: check_git(uri)) == code
 
 
@@ -200,7 +200,7 @@ def test_addresses_of_repositories(uri: str, code: str) -> None:
         ("ftp://example.org/x", "http", "http_scheme"),
     ],
 )
-def test_places_of_data(uri: str, source: str, code: str) -> None:
+def test_data_place_check_gives_the_expected_code(uri: str, source: str, code: str) -> None:
     assert told(lambda: check_place(uri, source)) == code
 
 
@@ -212,7 +212,7 @@ def told(check: Any) -> str:
     return ""
 
 
-def test_a_code_source_is_entered_with_care(people: People) -> None:
+def test_code_source_form_rejects_invalid_fields(people: People) -> None:
     values = {"name": "x", "repo": "https://git.example.org/x", "workspace": people.quota.workspace.pk}
     assert "repo" in CodeForm(people.manager, {**values, "mount_path": "/c", "repo": "ext::sh"}).errors
     assert "mount_path" in CodeForm(people.manager, {**values, "mount_path": "../x"}).errors
@@ -224,7 +224,7 @@ def test_a_code_source_is_entered_with_care(people: People) -> None:
 # --- taking away -----------------------------------------------------------------------------------------
 
 
-def test_what_jobs_were_made_of_is_retired_and_the_rest_deleted(people: People) -> None:
+def test_asset_in_use_is_retired_and_unused_is_deleted(people: People) -> None:
     used, unused = make_dataset(people.quota.workspace), make_dataset(people.quota.workspace)
     job = make_job(owner=people.owner, quota=people.quota)
     AssetUse.objects.create(job=job, kind=AssetKind.DATASET, key=used.key, version=1)
@@ -234,7 +234,7 @@ def test_what_jobs_were_made_of_is_retired_and_the_rest_deleted(people: People) 
     assert changes.count_jobs(used) == 1
 
 
-def test_every_change_is_in_the_audit_trail(people: People) -> None:
+def test_asset_changes_are_in_the_audit_trail(people: People) -> None:
     code = make_code(people.quota.workspace)
     changes.retire(code)
     code.delete()

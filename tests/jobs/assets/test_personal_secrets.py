@@ -38,7 +38,7 @@ def file(**env: str) -> str:
     return json.dumps({**request, "Envs": env})
 
 
-def test_a_secret_is_encrypted_and_replaced_by_its_name(owner: User) -> None:
+def test_personal_secret_is_encrypted_and_replaced_by_name(owner: User) -> None:
     assert personal_secrets.keep(owner, "HF_TOKEN", VALUE)
     assert not personal_secrets.keep(owner, "HF_TOKEN", VALUE + "2")
     row = PersonalSecret.objects.get(owner=owner)
@@ -46,7 +46,7 @@ def test_a_secret_is_encrypted_and_replaced_by_its_name(owner: User) -> None:
     assert row.reveal() == VALUE + "2"
 
 
-def test_so_many_are_kept(owner: User) -> None:
+def test_personal_secrets_over_the_limit_are_refused(owner: User) -> None:
     PersonalSecret.objects.bulk_create(
         PersonalSecret(owner=owner, name=f"S{number}", ciphertext="x")
         for number in range(personal_secrets.MOST)
@@ -56,14 +56,14 @@ def test_so_many_are_kept(owner: User) -> None:
     assert not personal_secrets.keep(owner, "S1", VALUE)
 
 
-def test_the_trail_tells_that_it_was_saved_and_not_what(owner: User) -> None:
+def test_personal_secret_audit_entry_contains_no_value(owner: User) -> None:
     personal_secrets.keep(owner, "HF_TOKEN", VALUE)
     [entry] = AuditEntry.objects.filter(object_repr="HF_TOKEN")
     assert VALUE not in json.dumps(entry.changes)
     assert PersonalSecret.objects.get().ciphertext not in json.dumps(entry.changes)
 
 
-def test_a_job_that_names_it_gets_its_value_as_a_secret(owner: User) -> None:
+def test_personal_secret_named_in_a_job_is_passed_as_a_secret(owner: User) -> None:
     personal_secrets.keep(owner, "HF_TOKEN", VALUE)
     job = submit(owner, Document(file(HUB=NAMED, PLAIN="x"))).job
     kept = JobFile.objects.get(job=job)
@@ -75,7 +75,7 @@ def test_a_job_that_names_it_gets_its_value_as_a_secret(owner: User) -> None:
     assert VALUE not in repr(submission)
 
 
-def test_the_value_is_the_one_at_the_time_the_job_is_handed_over(owner: User) -> None:
+def test_personal_secret_value_is_read_at_hand_over(owner: User) -> None:
     personal_secrets.keep(owner, "HF_TOKEN", "old")
     job = submit(owner, Document(file(HF_TOKEN=NAMED))).job
     personal_secrets.keep(owner, "HF_TOKEN", "new")
@@ -86,13 +86,13 @@ def test_the_value_is_the_one_at_the_time_the_job_is_handed_over(owner: User) ->
     assert "HF_TOKEN" in submission.spec.secret_env, "so that the engine refuses it for want of a value"
 
 
-def test_a_value_in_the_file_goes_before_a_saved_one(owner: User) -> None:
+def test_personal_secret_yields_to_a_value_in_the_file(owner: User) -> None:
     personal_secrets.keep(owner, "HF_TOKEN", "saved")
     job = submit(owner, Document(file(HF_TOKEN="in the file"))).job
     assert reconcile._submission(job.attempts.get()).secrets == {"HF_TOKEN": "in the file"}
 
 
-def test_one_that_nobody_saved_is_a_problem_where_it_is_named(owner: User) -> None:
+def test_personal_secret_not_saved_is_a_problem_at_its_place(owner: User) -> None:
     personal_secrets.keep(make_user("bob"), "HF_TOKEN", VALUE)
     with pytest.raises(Refused) as refused:
         submit(owner, Document(file(HF_TOKEN=NAMED)))
@@ -101,7 +101,7 @@ def test_one_that_nobody_saved_is_a_problem_where_it_is_named(owner: User) -> No
     assert not Job.objects.exists()
 
 
-def test_a_changed_copy_of_ones_own_job_has_its_secrets(owner: User) -> None:
+def test_job_copy_by_the_owner_keeps_its_secrets(owner: User) -> None:
     first = submit(owner, Document(file(HF_TOKEN=VALUE))).job
     text = JobFile.objects.get(job=first).text
     assert VALUE not in text
@@ -109,7 +109,7 @@ def test_a_changed_copy_of_ones_own_job_has_its_secrets(owner: User) -> None:
     assert reconcile._submission(again.attempts.get()).secrets == {"HF_TOKEN": VALUE}
 
 
-def test_a_copy_of_anothers_job_asks_for_them_anew(owner: User) -> None:
+def test_job_copy_by_another_user_requires_secrets_anew(owner: User) -> None:
     first = submit(owner, Document(file(HF_TOKEN=VALUE))).job
     other = make_user("bob")
     Membership.objects.create(user=other, workspace=first.workspace, role=Role.ADMIN)
@@ -122,7 +122,7 @@ def test_a_copy_of_anothers_job_asks_for_them_anew(owner: User) -> None:
     assert reconcile._submission(copy.attempts.get()).secrets == {"HF_TOKEN": "bob's own"}
 
 
-def test_a_registry_a_mount_and_code_may_name_one_too(owner: User) -> None:
+def test_personal_secret_may_be_named_by_registry_mount_and_code(owner: User) -> None:
     spec = JobSpec(
         name="j",
         roles=(RoleSpec(name="main", command="true"),),
@@ -138,7 +138,7 @@ def test_a_registry_a_mount_and_code_may_name_one_too(owner: User) -> None:
 
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
-def test_its_name_survives_in_every_dialect(dialect: str) -> None:
+def test_personal_secret_name_survives_in_every_dialect(dialect: str) -> None:
     parsed = dialects.parse(file(HUB=NAMED))[1]
     written = dialects.get(dialect).render(parsed.spec, {}).text
     spec = dialects.get(dialect).parse(Document(written)).spec

@@ -71,7 +71,7 @@ def with_password(asset: Guarded, password: str = "canary-kept") -> Guarded:
 # --- datasets --------------------------------------------------------------------------------------------
 
 
-def test_a_dataset_is_mounted_where_it_lies_and_where_it_says(place: Place) -> None:
+def test_dataset_is_mounted_from_its_address_at_its_path(place: Place) -> None:
     row = make_dataset(
         place.workspace, "/data/one", mount_path="/mnt/one", options={"a": "1"}, read_only=False
     )
@@ -85,7 +85,7 @@ def test_a_dataset_is_mounted_where_it_lies_and_where_it_says(place: Place) -> N
     assert (use.job, use.kind, use.key, use.version, use.secret) == (job, "datasets", row.key, 1, "")
 
 
-def test_the_job_file_says_where_it_is_mounted_and_may_only_take_rights_away(place: Place) -> None:
+def test_dataset_mount_path_comes_from_job_file_and_access_only_narrows(place: Place) -> None:
     row = make_dataset(place.workspace, read_only=True)
     both = make_dataset(place.workspace, read_only=False)
     sources = [
@@ -98,7 +98,7 @@ def test_the_job_file_says_where_it_is_mounted_and_may_only_take_rights_away(pla
 
 @pytest.mark.parametrize("way", ["mark", "key"])
 @pytest.mark.parametrize(("said", "uri"), [("v1", "/data/one"), ("1", "/data/one"), ("v2", "/data/two")])
-def test_a_version_is_named_behind_the_id_or_by_the_dialects_key(
+def test_dataset_version_is_chosen_by_id_suffix_or_dialect_key(
     place: Place, way: str, said: str, uri: str
 ) -> None:
     row = make_dataset(place.workspace, "/data/one")
@@ -110,20 +110,20 @@ def test_a_version_is_named_behind_the_id_or_by_the_dialects_key(
     assert (mount.id, mount.uri) == (row.key, uri)
 
 
-def test_a_version_that_there_is_not_is_a_problem_in_its_place(place: Place) -> None:
+def test_dataset_version_unknown_is_a_problem_at_its_place(place: Place) -> None:
     row = make_dataset(place.workspace)
     (problem,) = refused(place, dlc(DataSources=[{"DataSourceId": f"{row.key}@v7"}]))
     assert (problem.code, problem.pointer, problem.line) == ("no_dataset_version", "/mounts/0/id", 1)
     assert problem_message(problem) == "Dataset imagenet has no version v7."
 
 
-def test_what_is_for_everybody_is_only_read(place: Place) -> None:
+def test_dataset_for_all_is_mounted_read_only(place: Place) -> None:
     row = make_dataset(read_only=False)
     (mount,) = kept(accepted(place, dlc(DataSources=[{"DataSourceId": row.key}]))).mounts
     assert mount.read_only
 
 
-def test_an_unknown_id_is_noted_and_left_to_the_cluster(place: Place) -> None:
+def test_asset_id_unknown_is_noted_and_left_to_the_cluster(place: Place) -> None:
     text = dlc(DataSources=[{"DataSourceId": "d-vendor"}], CodeSource={"CodeSourceId": "code-vendor"})
     assert [(note.code, note.pointer) for note in notes(place, text)] == [
         ("asset_unknown", "/mounts/0/id"),
@@ -133,9 +133,7 @@ def test_an_unknown_id_is_noted_and_left_to_the_cluster(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dataset", "code", "image", "vpc", "role"])
-def test_what_is_of_another_workspace_is_refused_in_its_place_and_what_is_retired_too(
-    place: Place, kind: str
-) -> None:
+def test_asset_of_another_workspace_is_refused_at_its_place(place: Place, kind: str) -> None:
     other = make_workspace("other")
     text, pointer = _naming(kind, other)
     (problem,) = refused(place, text)
@@ -160,7 +158,7 @@ def _naming(kind: str, workspace: Workspace) -> tuple[str, str]:
     return dlc(CredentialConfig=config), "/instance_role"
 
 
-def test_a_member_of_two_workspaces_uses_what_is_of_the_one_where_the_job_goes(place: Place) -> None:
+def test_asset_of_target_workspace_is_used_by_member_of_two(place: Place) -> None:
     other = make_workspace("other")
     make_membership(place.owner, other, Role.ADMIN)
     make_quota(other, place.cluster, "theirs")
@@ -174,14 +172,14 @@ def test_a_member_of_two_workspaces_uses_what_is_of_the_one_where_the_job_goes(p
     assert kept(job).mounts[0].uri == "/data/sets"
 
 
-def test_what_is_retired_is_refused(place: Place) -> None:
+def test_asset_retired_is_refused(place: Place) -> None:
     row = make_dataset(place.workspace)
     changes.retire(row)
     (problem,) = refused(place, dlc(DataSources=[{"DataSourceId": row.key}]))
     assert problem.code == "asset_retired"
 
 
-def test_a_cpfs_asks_for_its_vpc(place: Place) -> None:
+def test_cpfs_dataset_notes_its_vpc(place: Place) -> None:
     vpc = Vpc.objects.create(workspace=place.workspace, name="net", vpc_id="vpc-1", switches=["vsw-1"])
     row = make_dataset(place.workspace, "cpfs://cpfs-1/", source="cpfs", vpc=vpc)
     sources = [{"DataSourceId": row.key}]
@@ -203,7 +201,7 @@ def secret_of(job: Job) -> str:
     return AssetUse.objects.exclude(secret="").get(job=job).secret
 
 
-def test_a_kept_password_reaches_the_engine_and_nothing_that_people_see(place: Place, engine: Any) -> None:
+def test_asset_password_reaches_the_engine_and_no_visible_page(place: Place, engine: Any) -> None:
     row = make_dataset(
         place.workspace, "s3://sets/imagenet/", source="s3", username="AKIA", endpoint="https://s3.x"
     )
@@ -220,7 +218,7 @@ def test_a_kept_password_reaches_the_engine_and_nothing_that_people_see(place: P
     assert "canary" not in f"{stored.text}{stored.spec_json}{stored.notes}{stored.extras}"
 
 
-def test_a_person_can_not_have_a_kept_password_in_a_variable(place: Place) -> None:
+def test_asset_password_cannot_be_put_into_a_variable(place: Place) -> None:
     """Not by its name, not by a secret of the same name, and not by a job made from one that has it."""
     row = make_dataset(place.workspace, "s3://sets/", source="s3", username="AKIA")
     with_password(row)
@@ -233,7 +231,7 @@ def test_a_person_can_not_have_a_kept_password_in_a_variable(place: Place) -> No
     assert secret_of(again) != secret_of(job)
 
 
-def test_the_options_of_a_job_do_not_send_the_login_elsewhere(place: Place) -> None:
+def test_job_mount_options_do_not_redirect_the_login(place: Place) -> None:
     row = make_dataset(place.workspace, "s3://sets/", source="s3", endpoint="https://s3.ours")
     source = {"DataSourceId": row.key, "Options": '{"endpoint": "https://evil.example"}'}
     assert kept(accepted(place, dlc(DataSources=[source]))).mounts[0].options["endpoint"] == "https://s3.ours"
@@ -242,7 +240,7 @@ def test_the_options_of_a_job_do_not_send_the_login_elsewhere(place: Place) -> N
     assert "endpoint" not in kept(accepted(place, dlc(DataSources=[source]))).mounts[0].options
 
 
-def test_a_persons_own_secret_is_taken_and_said(place: Place) -> None:
+def test_personal_secret_of_a_code_source_is_used_and_noted(place: Place) -> None:
     row = make_code(place.workspace, own_secret="GIT_TOKEN", username="me")
     text = dlc(CodeSource={"CodeSourceId": row.key})
     (problem,) = refused(place, text)
@@ -259,7 +257,7 @@ def test_a_persons_own_secret_is_taken_and_said(place: Place) -> None:
     assert reconcile._submission(attempt_of(job)).secrets == {"GIT_TOKEN": "canary-own"}
 
 
-def test_a_password_is_the_one_of_now(place: Place) -> None:
+def test_asset_password_is_always_the_current_one(place: Place) -> None:
     row = with_password(make_code(place.workspace))
     job = accepted(place, dlc(CodeSource={"CodeSourceId": row.key}))
     with_password(row, "canary-new")
@@ -279,7 +277,7 @@ def test_a_password_is_the_one_of_now(place: Place) -> None:
         ({"Commit": "abcdef0"}, "main", "abcdef0"),
     ],
 )
-def test_a_code_source_is_at_what_the_job_says_or_else_at_its_own(
+def test_code_source_uses_revision_of_the_job_or_its_own(
     place: Place, said: dict[str, str], branch: str, commit: str
 ) -> None:
     row = make_code(place.workspace, branch="main", commit="0123456789")
@@ -289,7 +287,7 @@ def test_a_code_source_is_at_what_the_job_says_or_else_at_its_own(
     assert code.path == "/root/code"
 
 
-def test_submodules_that_somebody_asks_for_are_said_not_to_be_fetched(place: Place) -> None:
+def test_code_source_with_submodules_is_noted_as_not_fetched(place: Place) -> None:
     row = make_code(place.workspace, submodules=True)
     submitted = submission.submit(place.owner, Document(dlc(CodeSource={"CodeSourceId": row.key}), "dlc"))
     assert "code_without_submodules" in {note.code for note in submitted.notes}
@@ -299,7 +297,7 @@ def test_submodules_that_somebody_asks_for_are_said_not_to_be_fetched(place: Pla
 
 
 @pytest.mark.parametrize("by", ["key", "name", "address"])
-def test_an_image_is_known_by_its_id_its_name_and_its_address(place: Place, by: str) -> None:
+def test_image_is_found_by_id_name_or_address(place: Place, by: str) -> None:
     row = with_password(make_image(place.workspace, username="bot"))
     job = accepted(place, dlc(image=getattr(row, by)))
     spec = kept(job)
@@ -310,19 +308,19 @@ def test_an_image_is_known_by_its_id_its_name_and_its_address(place: Place, by: 
     )
 
 
-def test_an_image_that_nobody_registered_stays_as_it_is(place: Place) -> None:
+def test_image_not_registered_stays_unchanged(place: Place) -> None:
     make_image(make_workspace("other"), name="ubuntu")
     assert kept(accepted(place, dlc(image="ubuntu"))).roles[0].image == "ubuntu"
     assert not AssetUse.objects.exists()
 
 
-def test_the_workspaces_own_image_goes_before_one_for_everybody(place: Place) -> None:
+def test_image_of_the_workspace_precedes_one_for_all(place: Place) -> None:
     make_image(name="torch", address="public/torch:1")
     make_image(place.workspace, name="torch", address="ours/torch:1")
     assert kept(accepted(place, dlc(image="torch"))).roles[0].image == "ours/torch:1"
 
 
-def test_the_job_files_own_login_stands(place: Place) -> None:
+def test_registry_login_in_the_job_file_takes_precedence(place: Place) -> None:
     row = with_password(make_image(place.workspace, username="bot"))
     config = {"ImageConfig": {"DockerRegistry": "mine", "Username": "me", "Password": "canary"}}
     spec = kept(accepted(place, dlc(image=row.key, role=config)))
@@ -331,7 +329,7 @@ def test_the_job_files_own_login_stands(place: Place) -> None:
     assert AssetUse.objects.get().secret == ""
 
 
-def test_images_of_two_registries_with_logins_are_too_many(place: Place) -> None:
+def test_images_with_logins_of_two_registries_are_refused(place: Place) -> None:
     first = with_password(make_image(place.workspace))
     second = with_password(make_image(place.workspace, name="b", address="other.example.org/b"))
     roles = [
@@ -342,7 +340,7 @@ def test_images_of_two_registries_with_logins_are_too_many(place: Place) -> None
     assert (problem.code, problem.pointer) == ("two_image_logins", "/roles/1/image")
 
 
-def test_who_uses_an_asset_is_known(place: Place) -> None:
+def test_asset_use_is_counted_per_job(place: Place) -> None:
     row: Asset = make_dataset(place.workspace)
     assert isinstance(row, Dataset)
     accepted(place, dlc(DataSources=[{"DataSourceId": row.key}]))

@@ -18,7 +18,7 @@ from tests.jobs.web.conftest import People, browser, fragment, seen
 pytestmark = pytest.mark.django_db
 
 
-def test_each_kind_has_a_tab_and_what_is_empty_says_what_to_do(people: People) -> None:
+def test_asset_tabs_when_empty_show_the_next_step(people: People) -> None:
     for kind in (*AssetKind, "specs"):
         page = seen(browser(people.owner).get(f"/assets/?kind={kind}"))
         assert "No assets yet" in page
@@ -27,7 +27,7 @@ def test_each_kind_has_a_tab_and_what_is_empty_says_what_to_do(people: People) -
     assert browser(people.owner).get("/assets/?kind=x").status_code == 404
 
 
-def test_what_is_listed_is_found_by_its_name_its_id_and_its_address(people: People) -> None:
+def test_asset_list_is_searched_by_name_id_and_address(people: People) -> None:
     ours = make_image(people.quota.workspace, name="torch", address="registry/ml/torch:2")
     make_image(people.quota.workspace, name="jax", address="registry/ml/jax:1")
     client = browser(people.owner)
@@ -39,7 +39,7 @@ def test_what_is_listed_is_found_by_its_name_its_id_and_its_address(people: Peop
     assert "registry/ml" not in seen(browser(people.stranger).get("/assets/"))
 
 
-def test_pages_follow_each_other_by_name(people: People) -> None:
+def test_asset_list_pages_follow_by_name(people: People) -> None:
     for number in range(55):
         make_image(people.quota.workspace, name=f"image {number:02}")
     client = browser(people.owner)
@@ -50,14 +50,14 @@ def test_pages_follow_each_other_by_name(people: People) -> None:
     assert client.get("/assets/?kind=images&after=x").status_code == 200
 
 
-def test_retired_ones_are_shown_when_asked_for(people: People) -> None:
+def test_asset_list_shows_retired_assets_on_request(people: People) -> None:
     changes.retire(make_code(people.quota.workspace))
     client = browser(people.owner)
     assert "trainer" not in seen(client.get("/assets/?kind=code"))
     assert "retired" in seen(client.get("/assets/?kind=code&retired=1"))
 
 
-def test_specs_stand_with_their_prices(people: People) -> None:
+def test_asset_page_lists_specs_with_prices(people: People) -> None:
     Spec.objects.create(
         name="gpu.small", cpu_milli=8000, memory_mib=32768, gpus={"A100": 1}, price_micro=12_500_000
     )
@@ -67,7 +67,7 @@ def test_specs_stand_with_their_prices(people: People) -> None:
     assert "12.5" in page
 
 
-def test_an_asset_is_added_changed_and_taken_away_by_who_keeps_it(people: People) -> None:
+def test_asset_is_added_changed_and_removed_by_its_manager(people: People) -> None:
     client = browser(people.manager)
     values = {
         "name": "coco",
@@ -98,7 +98,7 @@ def test_an_asset_is_added_changed_and_taken_away_by_who_keeps_it(people: People
     assert not Dataset.objects.exists()
 
 
-def test_the_owner_of_jobs_sees_and_does_not_keep(people: People) -> None:
+def test_asset_page_for_job_owners_is_view_only(people: People) -> None:
     row = make_dataset(people.quota.workspace)
     client = browser(people.owner)
     page = seen(client.get(f"/assets/datasets/{row.key}"))
@@ -112,7 +112,7 @@ def test_the_owner_of_jobs_sees_and_does_not_keep(people: People) -> None:
     assert browser(people.admin).get(f"/assets/datasets/{public.key}/edit").status_code == 200
 
 
-def test_what_is_used_is_retired_and_its_users_are_listed_to_those_who_see_the_jobs(people: People) -> None:
+def test_asset_in_use_is_retired_and_lists_jobs_to_permitted_users(people: People) -> None:
     row = make_image()
     job = make_job(owner=people.owner, quota=people.quota)
     AssetUse.objects.create(job=job, kind=AssetKind.IMAGE, key=row.key)
@@ -131,7 +131,7 @@ def test_what_is_used_is_retired_and_its_users_are_listed_to_those_who_see_the_j
     assert not Image.objects.get().is_retired
 
 
-def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> None:
+def test_asset_check_is_started_and_polled_until_done(people: People) -> None:
     row = make_code(people.quota.workspace)
     client = browser(people.owner)
     answer = client.post(f"/assets/code/{row.key}/test")
@@ -148,7 +148,7 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
     assert "fatal" not in seen(browser(people.member).get(f"/assets/code/{row.key}")), "another's own words"
 
 
-def test_checking_a_job_file_tells_what_it_could_not_be_made_of(people: People) -> None:
+def test_job_file_check_reports_unusable_assets(people: People) -> None:
     row = make_dataset(people.quota.workspace)
     changes.retire(row)
     job = {"DisplayName": "a", "JobType": "PyTorchJob", "UserCommand": "x", "WorkspaceId": "1"}
@@ -160,7 +160,7 @@ def test_checking_a_job_file_tells_what_it_could_not_be_made_of(people: People) 
     assert examine(people.owner, Document(text, "dlc")).problems == ()
 
 
-def test_the_forms_vpcs_are_those_of_the_workspace(people: People) -> None:
+def test_new_job_form_offers_vpcs_of_the_workspace(people: People) -> None:
     Vpc.objects.create(workspace=people.quota.workspace, name="Training", vpc_id="vpc-1", switches=["vsw-1"])
     page = seen(browser(people.owner).get("/jobs/new"))
     assert '<option value="vpc-1" label="Training">' in page

@@ -12,7 +12,7 @@ from tests.waiting import wait_for
 NOBODY = Handle("bench-nobody-1")
 
 
-def test_a_job_runs_and_tells_its_end(bench: Bench) -> None:
+def test_job_run_reports_its_end_with_exit_code(bench: Bench) -> None:
     handle = bench.backend.submit(bench.submission(role("echo out; echo err >&2; exit 3")))
     seen = wait_until_over(bench.backend, handle)
     assert seen.state is State.FAILED
@@ -27,7 +27,7 @@ def test_a_job_runs_and_tells_its_end(bench: Bench) -> None:
     assert log_of(bench.backend, handle) == "out\nerr\n"
 
 
-def test_submitting_twice_starts_once(bench: Bench) -> None:
+def test_submit_twice_starts_job_once(bench: Bench) -> None:
     submission = bench.submission(role("echo started; sleep 0.3"))
     first = bench.backend.submit(submission)
     assert bench.backend.submit(submission) == first
@@ -37,7 +37,7 @@ def test_submitting_twice_starts_once(bench: Bench) -> None:
     assert bench.backend.find([submission.key])[submission.key] == [first]
 
 
-def test_a_submitter_that_was_frozen_on_the_way_starts_nothing_twice(bench: Bench, tmp_path: Path) -> None:
+def test_submit_paused_midway_starts_nothing_twice(bench: Bench, tmp_path: Path) -> None:
     faults = tmp_path / "faults"
     faults.mkdir()
     for point in bench.faults_on_the_way():
@@ -59,11 +59,11 @@ def test_a_submitter_that_was_frozen_on_the_way_starts_nothing_twice(bench: Benc
             taken.unlink()
 
 
-def test_a_key_nobody_submitted_is_not_found(bench: Bench) -> None:
+def test_find_of_unsubmitted_key_returns_nothing(bench: Bench) -> None:
     assert bench.backend.find([NOBODY, "bench-other-2"]) == {NOBODY: [], "bench-other-2": []}
 
 
-def test_an_unknown_handle_is_gone(bench: Bench) -> None:
+def test_unknown_handle_is_gone(bench: Bench) -> None:
     handle = bench.backend.submit(bench.submission())
     seen = bench.backend.observe([NOBODY, handle])
     assert seen[NOBODY] is Gone.GONE
@@ -72,7 +72,7 @@ def test_an_unknown_handle_is_gone(bench: Bench) -> None:
     wait_until_over(bench.backend, handle)
 
 
-def test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine(bench: Bench) -> None:
+def test_stop_repeated_ends_job_once_and_unknown_handle_is_ignored(bench: Bench) -> None:
     bench.backend.stop(NOBODY, grace_s=1, signal="TERM")
     handle = bench.backend.submit(bench.submission(role("echo up; sleep 60")))
     wait_for(lambda: log_of(bench.backend, handle))
@@ -85,7 +85,7 @@ def test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine(bench: Bench) -
     assert bench.backend.observe([handle])[handle] == seen
 
 
-def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> None:
+def test_stop_kills_process_ignoring_signal_after_grace_period(bench: Bench) -> None:
     handle = bench.backend.submit(
         bench.submission(role("trap '' TERM; echo up; while :; do sleep 0.1; done"))
     )
@@ -96,7 +96,7 @@ def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> 
     assert replica(seen).exit_code == 137
 
 
-def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> None:
+def test_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> None:
     command = "for i in $(seq 300); do echo line $i; [ $((i % 60)) = 0 ] && sleep 0.05; done; exit 0"
     handle = bench.backend.submit(bench.submission(role(command)))
     replica = ReplicaRef("worker", 0)
@@ -118,7 +118,7 @@ def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> No
         assert part.state is LogState.COMPLETE
 
 
-def test_a_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
+def test_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
     submission = bench.unacceptable()
     for _ in range(2):
         with pytest.raises(Refused) as refused:
@@ -127,7 +127,7 @@ def test_a_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
     assert bench.backend.find([submission.key])[submission.key] == []
 
 
-def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -> None:
+def test_submission_too_big_for_now_waits_or_is_not_submitted(bench: Bench) -> None:
     running = bench.backend.submit(bench.submission(role("echo up; sleep 60")))
     submission = bench.too_big_for_now()
     if bench.backend.has_scheduler:
@@ -155,7 +155,7 @@ def _waits_at_the_engine(bench: Bench, handle: Handle, running: Handle) -> None:
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
 
 
-def test_a_controller_that_crashes_loses_nothing(bench: Bench) -> None:
+def test_controller_crash_loses_no_output_or_exit_code(bench: Bench) -> None:
     go = bench.judge / "go"
     command = f"until [ -e {go} ]; do i=$((i + 1)); echo line $i; sleep 0.02; done; exit 5"
     handle = bench.backend.submit(bench.submission(role(command)))
@@ -170,7 +170,7 @@ def test_a_controller_that_crashes_loses_nothing(bench: Bench) -> None:
     assert len(lines) >= before.count("\n") > 0
 
 
-def test_the_version_changes_with_what_is_seen_and_only_then(bench: Bench) -> None:
+def test_observation_version_changes_only_with_content(bench: Bench) -> None:
     handle = bench.backend.submit(bench.submission(role("sleep 0.2")))
     versions: dict[str, Observation] = {}
 
@@ -184,7 +184,7 @@ def test_the_version_changes_with_what_is_seen_and_only_then(bench: Bench) -> No
     assert len(versions) > 1
 
 
-def test_a_forgotten_attempt_is_gone_and_never_starts_again(bench: Bench) -> None:
+def test_forgotten_attempt_is_gone_and_never_starts_again(bench: Bench) -> None:
     submission = bench.submission()
     handle = bench.backend.submit(submission)
     wait_until_over(bench.backend, handle)
@@ -195,7 +195,7 @@ def test_a_forgotten_attempt_is_gone_and_never_starts_again(bench: Bench) -> Non
     assert bench.backend.observe([handle])[handle] is Gone.GONE
 
 
-def test_the_inventory_counts_what_runs(bench: Bench) -> None:
+def test_inventory_counts_running_jobs(bench: Bench) -> None:
     def free() -> tuple[int, int]:
         nodes = bench.backend.inventory().nodes
         return sum(node.free_cpu_milli for node in nodes), sum(node.free_memory_mib for node in nodes)

@@ -40,7 +40,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-async def test_output_and_errors_are_two_streams_and_input_has_an_end(bench: Bench) -> None:
+async def test_session_program_has_separate_stderr_and_end_of_input(bench: Bench) -> None:
     handle = start(bench)
     async with beside(
         bench, handle, SessionRequest(SessionKind.PROGRAM, argv=("sh", "-c", "cat; echo bad >&2"))
@@ -52,7 +52,7 @@ async def test_output_and_errors_are_two_streams_and_input_has_an_end(bench: Ben
         assert await session.wait() == Ended(exit_code=0)
 
 
-async def test_nothing_of_a_line_is_read_by_any_shell_but_the_jobs_own(bench: Bench, tmp_path: Path) -> None:
+async def test_session_arguments_are_not_expanded_by_any_shell(bench: Bench, tmp_path: Path) -> None:
     handle = start(bench)
     argument = "$(touch pwned); `id` \"'\n"
     async with beside(
@@ -61,7 +61,7 @@ async def test_nothing_of_a_line_is_read_by_any_shell_but_the_jobs_own(bench: Be
         assert await everything(session) == argument
 
 
-async def test_a_shell_has_a_terminal_with_a_size_that_changes(bench: Bench) -> None:
+async def test_shell_session_terminal_can_be_resized(bench: Bench) -> None:
     handle = start(bench)
     terminal = Terminal("xterm", Size(columns=91, rows=33))
     async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=terminal)) as session:
@@ -76,7 +76,7 @@ async def test_a_shell_has_a_terminal_with_a_size_that_changes(bench: Bench) -> 
         assert await session.wait() == Ended(exit_code=3)
 
 
-async def test_a_signal_reaches_what_is_in_the_foreground(bench: Bench) -> None:
+async def test_session_signal_reaches_foreground_process(bench: Bench) -> None:
     handle = start(bench)
     async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         loop = b"""sh -c 'trap "echo caught" INT; echo "re"ady; while :; do sleep 0.1; done'\n"""
@@ -93,7 +93,7 @@ async def test_a_signal_reaches_what_is_in_the_foreground(bench: Bench) -> None:
         assert await session.wait() == Ended(signal="TERM")
 
 
-async def test_closing_ends_all_that_was_started_and_leaves_the_job_alone(bench: Bench) -> None:
+async def test_session_close_ends_its_processes_and_leaves_job_running(bench: Bench) -> None:
     handle = start(bench)
     before = len(bench.processes())
     async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
@@ -104,7 +104,7 @@ async def test_closing_ends_all_that_was_started_and_leaves_the_job_alone(bench:
     assert bench.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
-async def test_the_background_outlives_the_line_until_the_session_is_closed(bench: Bench) -> None:
+async def test_session_background_process_survives_line_until_close(bench: Bench) -> None:
     handle = start(bench)
     line = "sleep 601 >/dev/null 2>&1 </dev/null & echo gone"
     async with beside(bench, handle, SessionRequest(SessionKind.LINE, line=line)) as session:
@@ -114,7 +114,7 @@ async def test_the_background_outlives_the_line_until_the_session_is_closed(benc
     wait_for(lambda: len(bench.processes("sleep")) == 1, 60)
 
 
-async def test_a_session_ends_with_its_job_and_does_not_keep_it(bench: Bench) -> None:
+async def test_session_ends_with_its_job_without_keeping_job_alive(bench: Bench) -> None:
     handle = start(bench)
     async with beside(
         bench, handle, SessionRequest(SessionKind.LINE, line="trap '' HUP TERM; echo up; sleep 600")
@@ -129,7 +129,7 @@ async def test_a_session_ends_with_its_job_and_does_not_keep_it(bench: Bench) ->
     assert not bench.processes("sleep")
 
 
-async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> None:
+async def test_session_is_refused_where_replica_is_not_running(bench: Bench) -> None:
     handle = bench.backend.submit(bench.submission(role("true")))
     wait_until_over(bench.backend, handle)
     with pytest.raises(NoEntry) as refused:
@@ -146,7 +146,7 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
     assert refused.value.barrier is Barrier.NO_PROGRAM
 
 
-async def test_only_what_the_replica_itself_listens_on_is_reached(bench: Bench) -> None:
+async def test_find_address_reaches_only_ports_the_replica_listens_on(bench: Bench) -> None:
     handle, port = listening(bench)
     other, others_port = listening(bench)
     assert await enterable(bench).find_address(handle, REPLICA, "localhost", port) == ("127.0.0.1", port)

@@ -62,14 +62,14 @@ def _open(client: Client, name: bytes, flags: int, attributes: bytes = NOTHING) 
     return client.handle(3, text(name), number(flags), attributes)
 
 
-def test_it_speaks_version_3_and_names_its_extensions() -> None:
+def test_sftp_init_answers_version_3_and_extensions() -> None:
     reader = PacketReader(Server().answer(byte(1) + number(3)))
     assert (reader.byte(), reader.number()) == (2, 3)
     named = [reader.text(), reader.text()]
     assert named == [b"posix-rename@openssh.com", b"1"]
 
 
-def test_a_file_is_written_at_any_offset_and_read_back(client: Client, here: Path) -> None:
+def test_sftp_file_is_written_at_any_offset_and_read_back(client: Client, here: Path) -> None:
     handle = _open(client, b"new", 2 | 8 | 32, number(4) + number(0o640))
     assert client.code(6, text(handle), long(3), text(b"def")) == packets.OK
     assert client.code(6, text(handle), long(0), text(b"abc")) == packets.OK
@@ -82,7 +82,7 @@ def test_a_file_is_written_at_any_offset_and_read_back(client: Client, here: Pat
     assert client.code(3, text(b"new"), number(2 | 8 | 32), NOTHING) == packets.FAILURE
 
 
-def test_attributes_are_told_and_changed(client: Client, here: Path) -> None:
+def test_sftp_attributes_are_reported_and_changed(client: Client, here: Path) -> None:
     (here / "file").write_bytes(b"12345")
     wanted = number(1 | 4 | 8) + long(3) + number(0o600) + number(10) + number(20)
     assert client.code(9, text(b"file"), wanted) == packets.OK
@@ -93,7 +93,7 @@ def test_attributes_are_told_and_changed(client: Client, here: Path) -> None:
     assert told == Attributes(3, (found.st_uid, found.st_gid), found.st_mode, (10, 20))
 
 
-def test_folders_are_made_listed_and_removed(client: Client, here: Path) -> None:
+def test_sftp_folders_are_created_listed_and_removed(client: Client, here: Path) -> None:
     assert client.code(14, text("中文".encode()), NOTHING) == packets.OK
     (here / "中文" / "a").write_bytes(b"")
     handle = client.handle(11, text("中文".encode()))
@@ -110,7 +110,7 @@ def test_folders_are_made_listed_and_removed(client: Client, here: Path) -> None
     assert client.code(15, text("中文".encode())) == packets.OK
 
 
-def test_links_and_names(client: Client, here: Path) -> None:
+def test_sftp_links_are_read_and_files_renamed(client: Client, here: Path) -> None:
     (here / "one").write_bytes(b"1")
     (here / "two").write_bytes(b"2")
     assert client.code(20, text(b"one"), text(b"link")) == packets.OK
@@ -125,14 +125,14 @@ def test_links_and_names(client: Client, here: Path) -> None:
     assert client.ask(7, text(b"link"))[0] == packets.ATTRS
 
 
-def test_what_is_open_is_bounded(client: Client, here: Path) -> None:
+def test_sftp_open_handles_are_limited(client: Client, here: Path) -> None:
     (here / "file").write_bytes(b"")
     for _ in range(server.MOST_HANDLES):
         client.handle(11, text(b"."))
     assert client.code(3, text(b"file"), number(1), NOTHING) == packets.FAILURE
 
 
-def test_unknown_requests_and_handles_are_refused(client: Client) -> None:
+def test_sftp_unknown_requests_and_handles_are_refused(client: Client) -> None:
     assert client.code(99) == packets.UNSUPPORTED
     assert client.code(200, text(b"run@example.org")) == packets.UNSUPPORTED
     assert client.code(5, text(b"none"), long(0), number(1)) == packets.NO_FILE
@@ -141,7 +141,7 @@ def test_unknown_requests_and_handles_are_refused(client: Client) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_nonsense_is_answered_or_called_malformed(data: bytes) -> None:
+def test_sftp_random_packet_is_answered_or_malformed(data: bytes) -> None:
     harmless = {1, 5, 8, 10, 12, 99}
     packet = bytes([sorted(harmless)[data[0] % len(harmless)]]) + data[1:] if data else data
     try:
@@ -152,12 +152,12 @@ def test_nonsense_is_answered_or_called_malformed(data: bytes) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary())
-def test_what_is_put_together_comes_apart(small: int, large: int, words: bytes) -> None:
+def test_packet_fields_survive_round_trip(small: int, large: int, words: bytes) -> None:
     reader = PacketReader(number(small) + long(large) + text(words))
     assert (reader.number(), reader.long(), reader.text()) == (small, large, words)
 
 
-def test_a_listing_line_reads_like_that_of_ls(here: Path) -> None:
+def test_listing_line_follows_ls_format(here: Path) -> None:
     (here / "file").write_bytes(b"123")
     line = packets.long_name(b"file", (here / "file").stat()).decode()
     assert line.startswith("-rw")
@@ -169,7 +169,7 @@ def test_a_listing_line_reads_like_that_of_ls(here: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted({*range(7, 21)} - {packets.MKDIR, packets.RENAME}))
-def test_folder_server_has_no_request_that_follows_links_or_takes_other_paths(
+def test_folder_server_refuses_requests_for_links_or_other_paths(
     browser: Client, here: Path, kind: int
 ) -> None:
     (here / "file").write_bytes(b"")
@@ -178,13 +178,13 @@ def test_folder_server_has_no_request_that_follows_links_or_takes_other_paths(
 
 
 @pytest.mark.parametrize("name", [name for name, _version in server.EXTENSIONS])
-def test_folder_server_has_none_of_openssh_s_extensions(browser: Client, name: bytes) -> None:
+def test_folder_server_supports_no_openssh_extensions(browser: Client, name: bytes) -> None:
     code = browser.code(packets.EXTENDED, text(name), text(b"work/file"), text(b"work/new"), NOTHING)
     assert code == packets.UNSUPPORTED
 
 
 @pytest.mark.parametrize("path", [b"", b"/etc/passwd", b"etc/passwd", b"work/../x", b"work//x", b"../work"])
-def test_folder_server_opens_nothing_beside_its_roots(browser: Client, here: Path, path: bytes) -> None:
+def test_folder_server_refuses_paths_outside_its_roots(browser: Client, here: Path, path: bytes) -> None:
     (here.parent / "x").write_bytes(b"")
     for flags in (packets.FOR_READING, packets.FOR_WRITING | packets.CREATED):
         assert browser.code(packets.OPEN, text(path), number(flags), NOTHING) == packets.FAILURE
@@ -195,7 +195,7 @@ def test_folder_server_opens_nothing_beside_its_roots(browser: Client, here: Pat
     assert (here.parent / "x").exists()
 
 
-def test_folder_server_shows_what_is_written_once_it_is_closed(browser: Client, here: Path) -> None:
+def test_folder_server_shows_written_file_only_after_close(browser: Client, here: Path) -> None:
     flags = packets.FOR_WRITING | packets.CREATED | packets.EXCLUSIVE
     for name in (b"whole", b"half"):
         handle = _open(browser, b"work/" + name, flags)

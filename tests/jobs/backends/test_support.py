@@ -18,12 +18,12 @@ EVERY = [(backend, path, each) for backend, table in TABLES.items() for path, ea
 
 
 @pytest.mark.parametrize("backend", TABLES)
-def test_every_field_of_a_job_has_an_answer_on_every_backend(backend: str) -> None:
+def test_support_table_covers_every_job_field(backend: str) -> None:
     assert [path for path, _default in paths() if find_support(TABLES[backend], path) is None] == []
 
 
 @pytest.mark.parametrize(("backend", "path", "each"), EVERY, ids=[f"{b}-{p}" for b, p, _each in EVERY])
-def test_what_is_said_to_be_done_names_a_test_that_there_is(backend: str, path: str, each: Support) -> None:
+def test_support_entry_marked_honoured_names_existing_test(backend: str, path: str, each: Support) -> None:
     assert backend
     if each.fate in {Fate.HONOURED, Fate.CONSOLE}:
         assert each.test, path
@@ -39,13 +39,13 @@ def test_what_is_said_to_be_done_names_a_test_that_there_is(backend: str, path: 
 
 
 @pytest.mark.parametrize("backend", TABLES)
-def test_every_answer_is_about_a_field_that_there_is(backend: str) -> None:
+def test_support_entries_refer_to_existing_fields(backend: str) -> None:
     known = {path for path, _default in paths()}
     around = {".".join(path.split(".")[:count]) for path in known for count in range(1, path.count(".") + 2)}
     assert [path for path in TABLES[backend] if path not in around and f"{path}[]" not in around] == []
 
 
-def test_every_fate_has_words_and_what_is_kept_a_reason() -> None:
+def test_support_fates_have_texts_and_stored_fields_have_reasons() -> None:
     assert set(FATES) == {str(fate) for fate in Fate}
     labels = find_support(TABLES["local"], "roles[].nodes.labels")
     assert labels is not None
@@ -56,6 +56,6 @@ def test_every_fate_has_words_and_what_is_kept_a_reason() -> None:
     assert [path for _backend, path, each in EVERY if each.fate is Fate.KEPT and not each.why] == []
 
 
-def test_what_no_backend_has_described_is_what_the_console_does() -> None:
+def test_support_without_backend_covers_only_what_console_does() -> None:
     assert find_support(EVERYWHERE, "priority") == find_support(TABLES["local"], "priority")
     assert find_support(EVERYWHERE, "grace_s") is None

@@ -57,13 +57,13 @@ def bad(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_module_is_the_command_too() -> None:
+def test_cli_module_runs_as_the_command() -> None:
     command = [sys.executable, "-m", "jobs.client.cli", "check", "-"]
     done = subprocess.run(command, input=GOOD.encode(), capture_output=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "-: openpai-v1, ok")
 
 
-def test_a_good_file_is_told_so_without_settings_or_database() -> None:
+def test_cli_check_accepts_good_file_without_settings() -> None:
     done = run("check", "-", "--json", stdin=GOOD.encode(), DJANGO_SETTINGS_MODULE="no.such.settings")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -76,12 +76,14 @@ def test_a_good_file_is_told_so_without_settings_or_database() -> None:
 
 
 @pytest.mark.parametrize("seed", ["helloworld", "jupyter"])
-def test_the_scm_pages_files_are_accepted(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_check_accepts_scm_page_files(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(SEEDS / f"{seed}.json")]) == 0
     assert "ok" in capsys.readouterr().out
 
 
-def test_problems_come_with_place_message_rule_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_check_json_reports_place_message_rule_and_fix(
+    bad: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", str(bad), "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert not result["ok"]
@@ -99,22 +101,20 @@ def test_problems_come_with_place_message_rule_and_fix(bad: Path, capsys: pytest
     assert (result["problems"][1]["line"], result["problems"][1]["column"]) == (5, 73)
 
 
-def test_notes_have_places_too(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_check_json_notes_have_places(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad.write_text(GOOD.replace('"i",', '"i",\n "x": 1,'))
     assert main(["check", str(bad), "--json"]) == 0
     notes: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["notes"]
     assert [(note["line"], note["column"]) for note in notes if note["code"] == "unknown_key"] == [(2, 7)]
 
 
-def test_check_notes_words_in_braces_that_nothing_fills(
-    bad: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cli_check_notes_unfilled_words_in_braces(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad.write_text(GOOD.replace('"c"', '"c {lr} {lr} ${HOME}"'))
     assert main(["check", str(bad)]) == 0
     assert capsys.readouterr().out.count("The command contains {lr}, but no sweep parameter") == 1
 
 
-def test_people_read_one_line_a_finding(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_check_prints_one_line_per_finding(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(bad)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{bad}:3:14: problem: jobName “a b”")
@@ -122,7 +122,7 @@ def test_people_read_one_line_a_finding(bad: Path, capsys: pytest.CaptureFixture
     assert lines[-1] == f"{bad}: openpai-v1, not accepted"
 
 
-def test_fixes_are_made_in_the_file_and_nothing_else_changes(bad: Path) -> None:
+def test_cli_fix_rewrites_file_and_changes_nothing_else(bad: Path) -> None:
     bad.chmod(0o640)
     assert main(["check", str(bad), "--fix"]) == 0
     assert bad.read_text() == FIXED
@@ -130,7 +130,7 @@ def test_fixes_are_made_in_the_file_and_nothing_else_changes(bad: Path) -> None:
     assert list(bad.parent.iterdir()) == [bad]
 
 
-def test_a_file_without_fixes_is_not_touched(tmp_path: Path) -> None:
+def test_cli_fix_leaves_file_without_fixes_untouched(tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text(GOOD)
     before = path.stat()
@@ -138,14 +138,14 @@ def test_a_file_without_fixes_is_not_touched(tmp_path: Path) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_standard_input_is_fixed_to_standard_output() -> None:
+def test_cli_fix_writes_standard_input_to_standard_output() -> None:
     done = run("check", "-", "--fix", stdin=BAD.encode())
     assert done.returncode == 0
     assert done.stdout.decode() == FIXED
     assert b"openpai-v1, ok" in done.stderr
 
 
-def test_fixing_goes_on_while_fixes_uncover_problems(tmp_path: Path) -> None:
+def test_cli_fix_continues_while_fixes_uncover_problems(tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text(
         GOOD.replace('"command": "c"', '"command": "c", "taskNumber": 1.5, "minFailedTaskCount": 9')
@@ -165,7 +165,9 @@ def test_fixing_goes_on_while_fixes_uncover_problems(tmp_path: Path) -> None:
         (GOOD[:-1].encode(), "unclosed_bracket", "openpai-v1"),
     ],
 )
-def test_what_is_no_job_file_is_a_problem_and_no_crash(data: bytes, code: str, dialect: str | None) -> None:
+def test_check_of_invalid_data_reports_problem_without_crash(
+    data: bytes, code: str, dialect: str | None
+) -> None:
     checked = check(data)
     assert ([problem.code for problem in checked.problems], checked.document.known_dialect) == (
         [code],
@@ -185,14 +187,14 @@ def test_what_is_no_job_file_is_a_problem_and_no_crash(data: bytes, code: str, d
         ("convert", "-", "--to", "cobol"),
     ],
 )
-def test_wrong_calls_end_with_status_two_and_a_sentence(arguments: tuple[str, ...]) -> None:
+def test_cli_wrong_arguments_exit_with_status_two(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stderr
     assert b"Traceback" not in done.stderr
 
 
-def test_converting_prints_the_file_and_to_its_own_dialect_changes_nothing(
+def test_cli_convert_to_same_dialect_changes_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     seed = SEEDS / "jupyter.json"
@@ -202,21 +204,21 @@ def test_converting_prints_the_file_and_to_its_own_dialect_changes_nothing(
     assert printed.err == ""
 
 
-def test_converting_leaves_secret_values_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_convert_omits_secret_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "job.json"
     path.write_text(GOOD[:-1] + ', "jobEnvs": {"API_KEY": "k3y"}}')
     assert main(["convert", str(path), "--to", "openpai-v1"]) == 0
     assert '"API_KEY": "$SECRET:API_KEY"' in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_cannot_be_converted(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cli_convert_of_unreadable_file_fails(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", str(bad), "--to", "openpai-v1"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert f"{bad}:3:14:" in printed.err
 
 
-def test_losses_go_to_standard_error_with_place_and_what_the_target_lacks() -> None:
+def test_cli_convert_reports_losses_on_standard_error() -> None:
     text = GOOD.replace('"image": "i",', '"image": "i", "tmp": {},\n"retryCount": -2,')
     done = run("convert", "-", "--to", "aihc", stdin=text.encode())
     assert done.returncode == 0
@@ -228,7 +230,7 @@ def test_losses_go_to_standard_error_with_place_and_what_the_target_lacks() -> N
     ]
 
 
-def test_sentences_are_in_the_language_of_the_environment() -> None:
+def test_cli_messages_follow_environment_language() -> None:
     env = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "ja_JP.UTF-8"}
     done = run("check", "-", stdin=BAD.encode(), PYTHONIOENCODING="utf-8", **env)
     japanese = gettext.translation("django", ROOT / "locale", ["ja"])
@@ -250,11 +252,11 @@ def test_sentences_are_in_the_language_of_the_environment() -> None:
         ({"LANG": "ja_JP", "LC_ALL": ""}, "ja"),
     ],
 )
-def test_the_first_variable_that_is_set_decides(environment: dict[str, str], language: str) -> None:
+def test_language_comes_from_first_variable_set(environment: dict[str, str], language: str) -> None:
     assert language_of(environment) == language
 
 
-def test_cli_fix_renames_misspelt_key_and_leaves_what_it_does_not_understand(
+def test_cli_fix_renames_misspelt_key_and_leaves_unclear_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "job.json"
@@ -279,7 +281,7 @@ def test_cli_fix_renames_misspelt_key_and_leaves_what_it_does_not_understand(
         "docker run a/b python train.py\n",
     ],
 )
-def test_fix_leaves_a_file_as_it_is_that_is_more_than_a_job_file(
+def test_cli_fix_leaves_file_with_more_than_a_job_unchanged(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "train.py"
@@ -291,7 +293,7 @@ def test_fix_leaves_a_file_as_it_is_that_is_more_than_a_job_file(
     assert "the job file" in told.out or "problem:" in told.out
 
 
-def test_what_was_pasted_is_fixed_to_standard_output() -> None:
+def test_cli_fix_writes_pasted_command_to_standard_output() -> None:
     done = run("check", "-", "--fix", stdin=b"torchrun train.py\n")
     assert done.returncode == 0
     assert json.loads(done.stdout)["UserCommand"] == "torchrun train.py"

@@ -37,13 +37,13 @@ def completed(script: Path, *words: str) -> list[str]:
         (["check", "jo"], []),
     ],
 )
-def test_bash_completes_commands_options_and_formats(
+def test_bash_completion_offers_commands_options_and_formats(
     script: Path, words: list[str], offered: list[str]
 ) -> None:
     assert completed(script, *words) == offered
 
 
-def test_bash_is_told_to_complete_files_otherwise(script: Path) -> None:
+def test_bash_completion_falls_back_to_files(script: Path) -> None:
     told = subprocess.run(
         ["bash", "--norc", "-c", f'source "{script}"; complete -p job-console'],
         capture_output=True,
@@ -54,7 +54,9 @@ def test_bash_is_told_to_complete_files_otherwise(script: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_have_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_scripts_of_other_shells_list_commands(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["completion", shell]) == 0
     printed = capsys.readouterr().out
     for command in ("check", "convert", "login", "run", "logs", "completion"):
@@ -66,7 +68,7 @@ def test_other_shells_have_every_command(shell: str, capsys: pytest.CaptureFixtu
     "command",
     ["check", "convert", "run", "submit", "list", "status", "logs", "stop", "hold", "release", "again"],
 )
-def test_help_of_every_command_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert f"\n  job-console {command}" in capsys.readouterr().out.partition("examples:")[2]

@@ -33,7 +33,7 @@ def aged(root: Path) -> None:
         os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**10), follow_symlinks=False)
 
 
-def test_files_programs_links_and_empty_folders(root: Path) -> None:
+def test_folder_scan_finds_files_programs_links_and_empty_folders(root: Path) -> None:
     kinds = {entry.path: entry.kind for entry in scan(root).tree.entries}
     assert kinds == {
         "empty": Kind.FOLDER,
@@ -43,7 +43,7 @@ def test_files_programs_links_and_empty_folders(root: Path) -> None:
     }
 
 
-def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_scan_rereads_only_changed_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_scan, "SETTLED_NS", -(10**18))
     first = scan(root)
     read: list[str] = []
@@ -63,7 +63,7 @@ def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.
     assert [Path(name).name for name in read] == ["train.py"]
 
 
-def test_what_changed_just_now_is_not_believed_to_stay(root: Path) -> None:
+def test_folder_scan_distrusts_times_of_recently_changed_files(root: Path) -> None:
     first = scan(root)
     told = (root / "train.py").stat()
     (root / "train.py").write_text("print(9)\n")
@@ -71,14 +71,14 @@ def test_what_changed_just_now_is_not_believed_to_stay(root: Path) -> None:
     assert scan(root).tree != first.tree
 
 
-def test_a_broken_memory_is_none(root: Path, tmp_path: Path) -> None:
+def test_folder_scan_ignores_broken_cache(root: Path, tmp_path: Path) -> None:
     first = scan(root)
     for path in (tmp_path / "cache" / "job-console").iterdir():
         path.write_text("nonsense")
     assert scan(root).tree == first.tree
 
 
-def test_what_cannot_be_sent_is_left_out_and_named(root: Path) -> None:
+def test_folder_scan_leaves_out_and_names_unsendable_files(root: Path) -> None:
     (root / "out").symlink_to("/etc/passwd")
     (root / "up").symlink_to("../x")
     os.mkfifo(root / "pipe")
@@ -93,7 +93,9 @@ def test_what_cannot_be_sent_is_left_out_and_named(root: Path) -> None:
     assert "out" not in {entry.path for entry in found.tree.entries}
 
 
-def test_likely_secrets_and_large_files_are_noticed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_scan_reports_likely_secrets_and_large_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folder_scan, "LARGE_BYTES", 20)
     for name in (".env", ".env.example", "pkg/id_ed25519", "server.pem", "env.py", "credentials.json"):
         (root / name).write_text("x")

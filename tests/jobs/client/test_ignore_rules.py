@@ -56,7 +56,7 @@ def as_git(root: Path) -> set[str]:
     return {name for name in done.stdout.decode().split("\0") if name}
 
 
-def test_the_same_is_left_out_as_git_leaves_out(tmp_path: Path) -> None:
+def test_ignore_rules_leave_out_the_same_files_as_git(tmp_path: Path) -> None:
     root = lay(tmp_path / "work", RULES)
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     assert sent(root) == as_git(root)
@@ -64,7 +64,7 @@ def test_the_same_is_left_out_as_git_leaves_out(tmp_path: Path) -> None:
     assert sent(root / "sub") == as_git(root / "sub"), "rules of the folders around count"
 
 
-def test_what_only_jobs_do_not_need_is_said_in_a_file_of_its_own(tmp_path: Path) -> None:
+def test_jobignore_file_adds_to_and_overrides_gitignore(tmp_path: Path) -> None:
     root = lay(tmp_path / "work", {".gitignore": "*.pyc\n", ".jobignore": "docs/\n!b.pyc\n"})
     found = sent(root)
     assert not any(name.startswith("docs/") for name in found)
@@ -72,12 +72,12 @@ def test_what_only_jobs_do_not_need_is_said_in_a_file_of_its_own(tmp_path: Path)
     assert "keep.pyc" not in found
 
 
-def test_without_a_repository_nothing_around_counts(tmp_path: Path) -> None:
+def test_ignore_rules_without_repository_skip_parent_folders(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
     assert "a.py" in sent(lay(tmp_path / "work", {}))
 
 
-def test_the_repository_itself_is_never_sent(tmp_path: Path) -> None:
+def test_ignore_rules_never_send_git_folder(tmp_path: Path) -> None:
     root = lay(tmp_path / "work", {})
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     (root / "sub" / ".git").write_text("gitdir: elsewhere\n")

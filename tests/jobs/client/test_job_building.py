@@ -22,7 +22,7 @@ def read(base: BaseFile) -> JobSpec:
     return base.document.parsed.spec
 
 
-def test_a_new_job_says_what_was_said(tmp_path: Path) -> None:
+def test_new_job_file_contains_command_line_options(tmp_path: Path) -> None:
     wanted = JobOptions(
         ["python", "train.py", "--name", "a b"],
         gpus=2,
@@ -47,7 +47,7 @@ def test_a_new_job_says_what_was_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
-def test_whatever_a_job_was_written_in_its_code_is_replaced_and_the_rest_stays(dialect: str) -> None:
+def test_changed_job_file_gets_new_command_and_code_and_keeps_rest(dialect: str) -> None:
     spec = JobSpec(
         name="job",
         roles=(RoleSpec(name="worker", command="python old.py", image="python:3.12"),),
@@ -63,7 +63,7 @@ def test_whatever_a_job_was_written_in_its_code_is_replaced_and_the_rest_stays(d
     assert "new.py" in found.roles[0].command
 
 
-def test_without_files_a_pattern_keeps_its_code() -> None:
+def test_changed_job_file_without_upload_keeps_its_code() -> None:
     text = (
         dialects.get("dlc")
         .render(
@@ -77,7 +77,7 @@ def test_without_files_a_pattern_keeps_its_code() -> None:
 
 
 @pytest.mark.parametrize("template", SHIPPED)
-def test_every_template_that_ships_can_be_run(template: str) -> None:
+def test_shipped_template_accepts_uploaded_code(template: str) -> None:
     base = BaseFile(SHIPPED[template].document)
     assert [
         tree for _where, tree in find_trees(read(job_building.change_file(base, JobOptions(), UPLOAD)))
@@ -85,7 +85,7 @@ def test_every_template_that_ships_can_be_run(template: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["dlc", "openpai-v1", "sbatch", "kubeflow"])
-def test_a_job_to_wait_for_is_said_in_words_that_can_say_it(dialect: str, tmp_path: Path) -> None:
+def test_changed_job_file_contains_job_dependency(dialect: str, tmp_path: Path) -> None:
     spec = JobSpec(name="job", roles=(RoleSpec(name="worker", command="x", image="i"),))
     base = BaseFile(dialects.get(dialect).render(spec, {}).document)
     wanted = JobOptions(["true"], after=["abc123def456"])
@@ -96,7 +96,7 @@ def test_a_job_to_wait_for_is_said_in_words_that_can_say_it(dialect: str, tmp_pa
     ]
 
 
-def test_what_makes_no_sense_is_said(tmp_path: Path) -> None:
+def test_invalid_job_options_are_rejected(tmp_path: Path) -> None:
     for wanted in (JobOptions(), JobOptions(["x"], memory="much")):
         with pytest.raises(CommandFailure) as trouble:
             job_building.create_file(wanted, UPLOAD, tmp_path)

@@ -15,7 +15,7 @@ from jobs.live import sse
 
 
 @given(st.lists(st.text(), max_size=5), st.integers(1, 7))
-def test_events_are_read_however_they_are_cut_and_whatever_is_in_them(texts: list[str], size: int) -> None:
+def test_event_parser_reads_events_across_any_chunks(texts: list[str], size: int) -> None:
     """Line separators of every kind may stand in a log, and characters may be cut in two."""
     lone = [text.encode("utf-8", "replace").decode() for text in texts]
     sent = b"".join(sse.event("log", text, f"1.1.{number}") for number, text in enumerate(lone))
@@ -34,7 +34,7 @@ def test_events_are_read_however_they_are_cut_and_whatever_is_in_them(texts: lis
         ({"state": "STOPPED", "tasks": None}, 1),
     ],
 )
-def test_what_a_script_is_told_of_the_end(job: dict[str, Any], code: int) -> None:
+def test_exit_code_reflects_how_job_ended(job: dict[str, Any], code: int) -> None:
     assert exit_code(job) == code
 
 
@@ -43,7 +43,7 @@ class Tty(io.StringIO):
         return True
 
 
-def test_what_waits_has_one_line_on_a_terminal_and_the_log_stays_clean() -> None:
+def test_screen_on_terminal_has_one_status_line_and_clean_log() -> None:
     out, err = io.StringIO(), Tty()
     screen = Screen(out, err)
     screen.now("waiting")
@@ -55,7 +55,7 @@ def test_what_waits_has_one_line_on_a_terminal_and_the_log_stays_clean() -> None
     assert err.getvalue() == "\r\x1b[Kwaiting\r\x1b[Kstill waiting\r\x1b[Kdone\n"
 
 
-def test_elsewhere_each_state_is_a_line() -> None:
+def test_screen_off_terminal_prints_each_status_as_a_line() -> None:
     err = io.StringIO()
     screen = Screen(io.StringIO(), err)
     for text in ("one", "one", "two", ""):

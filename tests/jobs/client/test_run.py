@@ -107,17 +107,17 @@ def job_of(said: str) -> str:
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_the_command_ends_as_the_job_does(call: Terminal, code: int) -> None:
+def test_run_exits_with_exit_code_of_job(call: Terminal, code: int) -> None:
     status, out, err = call("run", "--", "sh", "train.sh", str(code))
     assert (status, out) == (code, "hello\n"), err
     assert TreeUse.objects.filter(job__public_id=job_of(err)).exists()
 
 
-def test_a_signal_is_128_and_its_number(call: Terminal) -> None:
+def test_run_exits_with_128_plus_signal_number(call: Terminal) -> None:
     assert call("run", "--", "sh", "-c", "kill -KILL $$")[0] == 128 + signal.SIGKILL
 
 
-def test_what_is_ignored_is_not_sent_and_likely_secrets_are_named(call: Terminal, folder: Path) -> None:
+def test_run_sends_no_ignored_files_and_names_likely_secrets(call: Terminal, folder: Path) -> None:
     (folder / ".jobignore").write_text("data/\n*.log\n!keep.log\n")
     (folder / "data").mkdir()
     for name in ("data/large", "x.log", "keep.log", ".env"):
@@ -139,7 +139,7 @@ echo "$SLURM_JOB_NAME from a file"
 """
 
 
-def test_a_job_file_is_submitted_as_it_is(call: Terminal, folder: Path) -> None:
+def test_submit_sends_job_file_unchanged(call: Terminal, folder: Path) -> None:
     (folder / "job.sh").write_text(SCRIPT)
     status, out, err = call("submit", "job.sh", "--detach")
     job = job_of(err)
@@ -149,12 +149,12 @@ def test_a_job_file_is_submitted_as_it_is(call: Terminal, folder: Path) -> None:
     assert call("stop", job)[0] == 0
 
 
-def test_a_job_file_comes_by_standard_input_and_is_followed(call: Terminal) -> None:
+def test_submit_reads_job_file_from_standard_input_and_follows_job(call: Terminal) -> None:
     status, out, err = call("submit", "-", stdin=FILE % "echo hello; exit 3")
     assert (status, out) == (3, "hello\n"), err
 
 
-def test_an_array_is_submitted_as_the_sweep_that_it_is(call: Terminal) -> None:
+def test_submit_of_array_creates_sweep(call: Terminal) -> None:
     status, out, err = call("submit", "-", stdin=f"{SCRIPT_OF_SIX}[ $SLURM_ARRAY_TASK_ID != 5 ]\n")
     assert (status, out) == (1, ""), err
     sweep = Sweep.objects.get()
@@ -183,7 +183,7 @@ def test_an_array_is_submitted_as_the_sweep_that_it_is(call: Terminal) -> None:
         (("-", "--cluster", "nowhere"), FILE % "true", 125, "nowhere"),
     ],
 )
-def test_why_a_file_is_not_submitted(
+def test_submit_failure_reports_reason_and_creates_no_job(
     call: Terminal, arguments: tuple[str, ...], stdin: str, status: int, told: str
 ) -> None:
     ended, _out, err = call("submit", *arguments, stdin=stdin)
@@ -191,7 +191,7 @@ def test_why_a_file_is_not_submitted(
     assert not Job.objects.exists()
 
 
-def test_another_job_as_a_pattern(call: Terminal, folder: Path) -> None:
+def test_run_like_reuses_settings_of_another_job(call: Terminal, folder: Path) -> None:
     status, out, err = call("run", "--cpus", "0.5", "--env", "WORD=one", "--detach", "--", "true")
     job = job_of(err)
     assert (status, out) == (0, f"{job}\n")
@@ -203,7 +203,7 @@ def test_another_job_as_a_pattern(call: Terminal, folder: Path) -> None:
     assert Job.objects.get(public_id=job_of(err)).origin == Job.objects.get(public_id=job)
 
 
-def test_a_template_of_ones_own_with_answers(call: Terminal, person: User) -> None:
+def test_run_template_of_user_accepts_answers(call: Terminal, person: User) -> None:
     asked = {"name": "lr", "kind": "number", "fills": ["env.LR"], "default": "0.1"}
     text = TEMPLATE_FILE.replace('"Image": "torch:1", ', "")
     own = make_template(person, text=text, parameters=[asked]).public_id
@@ -218,7 +218,7 @@ def test_a_template_of_ones_own_with_answers(call: Terminal, person: User) -> No
     assert (status, own in err, "helloworld" in err) == (2, True, True)
 
 
-def test_the_other_commands(call: Terminal) -> None:
+def test_cli_list_status_stop_and_logs_work_on_a_job(call: Terminal) -> None:
     status, out, err = call("run", "--detach", "--", "sleep", "600")
     job = job_of(err)
     assert job in call("list")[1]
@@ -233,7 +233,7 @@ def test_the_other_commands(call: Terminal) -> None:
     assert call("logs", job_of(err))[:2] == (0, "once more\n")
 
 
-def test_hold_and_release_of_a_job_that_waits(call: Terminal, person: User) -> None:
+def test_hold_and_release_work_on_waiting_job(call: Terminal, person: User) -> None:
     first = job_of(call("run", "--detach", "--no-code", "--", "sleep", "600")[2])
     job = job_of(call("run", "--after", first, "--detach", "--no-code", "--", "true")[2])
     status, _out, err = call("hold", job, "--reason", "the data are moving")
@@ -243,7 +243,7 @@ def test_hold_and_release_of_a_job_that_waits(call: Terminal, person: User) -> N
     assert call("stop", first)[0] == 0
 
 
-def test_a_job_is_found_by_its_name_and_of_several_the_newest_is_told(call: Terminal) -> None:
+def test_job_name_refers_to_newest_job(call: Terminal) -> None:
     first = job_of(call("run", "--name", "fast", "--no-code", "--", "printf", "50%%\\r100%%\\n")[2])
     logs = subprocess.run(
         call.command("logs", "fast"), cwd=call.folder, env=call.environ, capture_output=True, check=True
@@ -260,7 +260,7 @@ def test_a_job_is_found_by_its_name_and_of_several_the_newest_is_told(call: Term
     assert call("logs", "-f", second)[0] != 0
 
 
-def test_what_is_wrong_is_said_and_the_status_is_none_of_a_jobs(call: Terminal) -> None:
+def test_cli_error_exits_with_status_distinct_from_jobs(call: Terminal) -> None:
     status, _out, err = call("status", "nonsense")
     assert (status, "No job with ID or name nonsense" in err) == (125, True)
     status, _out, err = call("run", "--cluster", "nowhere", "--", "true")
@@ -268,7 +268,7 @@ def test_what_is_wrong_is_said_and_the_status_is_none_of_a_jobs(call: Terminal) 
     assert call("run", "--env", "nonsense", "--", "true")[0] == 2
 
 
-def test_logging_in_keeps_the_token_for_nobody_else(call: Terminal, console: str, tmp_path: Path) -> None:
+def test_login_stores_token_readable_only_by_owner(call: Terminal, console: str, tmp_path: Path) -> None:
     token = call.environ.pop("JOB_CONSOLE_TOKEN")
     assert "job-console login" in call("list")[2]
     assert call("login", console, stdin="jc_0123456789_wrong\n")[0] == 125
@@ -281,7 +281,7 @@ def test_logging_in_keeps_the_token_for_nobody_else(call: Terminal, console: str
     assert "chmod 600" in call("list")[2]
 
 
-def test_an_upload_that_was_killed_goes_on_where_it_was(call: Terminal, person: User) -> None:
+def test_killed_upload_resumes_at_received_bytes(call: Terminal, person: User) -> None:
     data = os.urandom(150 << 20)
     (call.folder / "weights.bin").write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
@@ -352,7 +352,7 @@ def rest(process: subprocess.Popen[str]) -> tuple[str, str]:
     return out.result(), err.result()
 
 
-def test_a_console_that_goes_away_is_waited_for_and_nothing_of_the_log_is_lost(
+def test_run_survives_console_outage_without_losing_log(
     console: str, person: User, folder: Path, tmp_path: Path
 ) -> None:
     loop = "for n in range(200):\n    print(n, flush=True)\n    time.sleep(0.05)\n"
@@ -414,7 +414,7 @@ class Tty:
         return self.process.wait(SECONDS)
 
 
-def test_ctrl_c_asks_and_the_job_is_stopped(call: Terminal) -> None:
+def test_run_ctrl_c_prompts_and_stops_job(call: Terminal) -> None:
     tty = Tty(call, "run", "--", "sh", "-c", "echo begun; sleep 600")
     tty.until("begun")
     tty.press("\x03")
@@ -424,7 +424,7 @@ def test_ctrl_c_asks_and_the_job_is_stopped(call: Terminal) -> None:
     assert Job.objects.get(public_id=job_of(tty.said)).state == "STOPPED"
 
 
-def test_a_second_ctrl_c_leaves_the_job_running(call: Terminal) -> None:
+def test_run_second_ctrl_c_leaves_job_running(call: Terminal) -> None:
     tty = Tty(call, "run", "--", "sh", "-c", "echo begun; sleep 600")
     tty.until("begun")
     tty.press("\x03")
@@ -438,7 +438,7 @@ def test_a_second_ctrl_c_leaves_the_job_running(call: Terminal) -> None:
     call("logs", "-f", job)
 
 
-def test_where_nobody_can_be_asked_ctrl_c_leaves_it(call: Terminal) -> None:
+def test_run_ctrl_c_without_terminal_leaves_job_running(call: Terminal) -> None:
     process = call.start("run", "--", "sh", "-c", "echo begun; sleep 600")
     assert process.stdout is not None
     process.stdout.readline()

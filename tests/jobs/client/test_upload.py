@@ -68,26 +68,28 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_small_files_go_together_large_ones_by_themselves(wire: Wire, root: Path, person: User) -> None:
+def test_upload_packs_small_files_and_sends_large_ones_separately(
+    wire: Wire, root: Path, person: User
+) -> None:
     assert wire.send(root) == ["missing", "packs", "blobs", "trees"]
     tree = HeldTree.objects.get(person=person).tree
     assert uploaded_trees.load(tree) == scan(root).tree
 
 
-def test_an_unchanged_folder_is_one_request_without_a_file_in_it(wire: Wire, root: Path) -> None:
+def test_upload_of_unchanged_folder_is_one_small_request(wire: Wire, root: Path) -> None:
     wire.send(root)
     assert wire.send(root) == ["missing"]
     assert wire.requests[0][1] < 10_000
 
 
-def test_of_a_changed_folder_only_the_change_is_sent(wire: Wire, root: Path) -> None:
+def test_upload_of_changed_folder_sends_only_the_change(wire: Wire, root: Path) -> None:
     wire.send(root)
     (root / "pkg1" / "1.py").write_text("changed = 1\n")
     assert wire.send(root) == ["missing", "packs", "trees"]
     assert wire.requests[1][1] < 100
 
 
-def test_a_file_that_changes_meanwhile_is_no_half_of_each(
+def test_upload_rejects_file_changed_since_scan(
     wire: Wire, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = scan(root)

@@ -62,7 +62,7 @@ def call(venv: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedPr
     )
 
 
-def test_client_works_alone_and_in_the_readers_language(venv: Path) -> None:
+def test_client_works_alone_and_in_user_language(venv: Path) -> None:
     assert call(venv, "--version").stdout == f"job-console {wheel_builder.version()}\n"
     assert "\n-: openpai-v1, " in call(venv, "check", "-", stdin=GOOD).stdout
     converted = call(venv, "convert", "-", "--to", "sbatch", stdin=GOOD)
@@ -87,7 +87,7 @@ def test_client_starts_within_300_ms(venv: Path) -> None:
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
 
 
-def test_wheel_is_the_same_each_time_and_has_what_pip_checks(tmp_path: Path) -> None:
+def test_wheel_build_is_reproducible_and_has_what_pip_checks(tmp_path: Path) -> None:
     path = tmp_path / wheel_builder.file_name()
     path.write_bytes(wheel_builder.wheel())
     wheel_builder.wheel.cache_clear()
@@ -102,7 +102,7 @@ def test_wheel_is_the_same_each_time_and_has_what_pip_checks(tmp_path: Path) -> 
 
 
 @pytest.mark.django_db
-def test_wheel_is_offered_to_whoever_has_no_session() -> None:
+def test_wheel_download_needs_no_session() -> None:
     answer = Client().get(f"/client/{wheel_builder.file_name()}")
     assert answer.status_code == 200
     assert answer.content == wheel_builder.wheel()

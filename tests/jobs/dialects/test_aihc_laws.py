@@ -20,7 +20,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(aihc_specs())
-def test_what_aihc_can_say_comes_back(spec: JobSpec) -> None:
+def test_aihc_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = AIHC.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert AIHC.parse(Document(rendered.text)).spec == spec
@@ -28,7 +28,7 @@ def test_what_aihc_can_say_comes_back(spec: JobSpec) -> None:
 
 @big
 @given(aihc_texts())
-def test_an_unchanged_body_stays_byte_for_byte(text: str) -> None:
+def test_aihc_body_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = AIHC.parse(Document(text))
     assert AIHC.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert AIHC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
@@ -36,7 +36,7 @@ def test_an_unchanged_body_stays_byte_for_byte(text: str) -> None:
 
 @big
 @given(aihc_texts())
-def test_a_body_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_aihc_body_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = AIHC.parse(Document(text))
     again = AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -45,7 +45,7 @@ def test_a_body_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 
 @big
 @given(aihc_texts(), aihc_specs())
-def test_a_changed_body_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_aihc_body_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = AIHC.parse(Document(text))
     changed = AIHC.parse(Document(AIHC.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -55,7 +55,7 @@ def test_a_changed_body_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 @big
 @given(aihc_texts())
-def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+def test_aihc_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = AIHC.parse(Document(text))
     again = AIHC.with_secrets(Document(parsed.text), parsed.secrets)
     assert AIHC.parse(Document(again)).secrets == parsed.secrets
@@ -69,7 +69,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
         values | st.lists(st.dictionaries(st.sampled_from([rule.key for rule in keys.ROLE]), values)),
     )
 )
-def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+def test_aihc_parser_reads_or_refuses_any_object_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
         AIHC.parse(Document(text))

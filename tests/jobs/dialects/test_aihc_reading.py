@@ -53,7 +53,7 @@ def problem(value: dict[str, Any]) -> Problem:
     return found
 
 
-def test_the_pages_sample_is_read_as_it_is_printed() -> None:
+def test_aihc_page_sample_is_read_as_printed() -> None:
     parsed = AIHC.parse(Document(SEED))
     assert Document(SEED).dialect == "aihc"
     spec = parsed.spec
@@ -66,7 +66,7 @@ def test_the_pages_sample_is_read_as_it_is_printed() -> None:
     assert AIHC.render(spec, parsed.extras, base=Document(SEED)).text == SEED
 
 
-def test_a_changed_listing_loses_its_line_numbers_and_nothing_else() -> None:
+def test_aihc_listing_when_changed_loses_only_line_numbers() -> None:
     parsed = AIHC.parse(Document(SEED))
     again = AIHC.render(
         parsed.spec.model_copy(update={"quota": "other"}), parsed.extras, base=Document(SEED)
@@ -76,7 +76,7 @@ def test_a_changed_listing_loses_its_line_numbers_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("key", ["queue", "queueId", "queueID"])
-def test_the_queue_is_found_under_each_of_its_names_and_written_under_the_one_used(key: str) -> None:
+def test_queue_key_under_any_name_is_read_and_written_back(key: str) -> None:
     value = body()
     value[key] = value.pop("queue")
     parsed = parse(value)
@@ -85,7 +85,7 @@ def test_the_queue_is_found_under_each_of_its_names_and_written_under_the_one_us
 
 
 @pytest.mark.parametrize("key", ["datasources", "datasource", "dataSources"])
-def test_data_sources_are_found_under_each_of_their_names(key: str) -> None:
+def test_data_sources_under_any_key_name_are_read(key: str) -> None:
     parsed = parse(body() | {key: [{"type": "pfs", "name": "p", "sourcePath": "/d", "mountPath": "/m"}]})
     assert parsed.spec.mounts == (Mount(uri="pfs://p/d", path="/m"),)
     assert key in json.loads(AIHC.render(parsed.spec, parsed.extras).text)
@@ -108,21 +108,21 @@ def test_data_sources_are_found_under_each_of_their_names(key: str) -> None:
         ),
     ],
 )
-def test_each_type_of_data_source_is_a_place(source: dict[str, Any], mount: Mount) -> None:
+def test_data_source_of_each_type_becomes_a_mount(source: dict[str, Any], mount: Mount) -> None:
     parsed = parse(body(datasources=[source]))
     assert parsed.spec.mounts == (mount,)
     again = AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
 
 
-def test_a_data_source_of_an_unknown_type_is_kept_and_mounted_nowhere() -> None:
+def test_data_source_of_unknown_type_is_stored_but_not_mounted() -> None:
     parsed = parse(body(datasources=[{"type": "tape", "name": "t", "mountPath": "/m"}]))
     assert parsed.spec.mounts == ()
     assert note(parsed, "unknown_word").pointer == "/datasources/0/type"
     assert '"tape"' in AIHC.render(parsed.spec, parsed.extras).text
 
 
-def test_v1_has_its_command_inside_and_its_own_words() -> None:
+def test_aihc_v1_body_has_inner_command_and_own_keys() -> None:
     spec = body({"command": "python a.py"}, jobFramework="PyTorchJob")["jobSpec"]
     value = {
         "name": "a",
@@ -143,7 +143,7 @@ def test_v1_has_its_command_inside_and_its_own_words() -> None:
     assert written == {key: inner for key, inner in value.items() if key != "jobSpec"}
 
 
-def test_of_two_commands_the_outer_one_runs() -> None:
+def test_outer_command_overrides_inner_command() -> None:
     parsed = parse(body({"command": "inner"}))
     assert parsed.spec.roles[0].command == "c"
     assert note(parsed, "two_commands").pointer == "/jobSpec/command"
@@ -159,18 +159,18 @@ def test_of_two_commands_the_outer_one_runs() -> None:
         ("", Framework.PYTORCH),
     ],
 )
-def test_each_job_type_is_a_framework(word: str, framework: Framework) -> None:
+def test_job_type_maps_to_framework(word: str, framework: Framework) -> None:
     assert spec_of(body(jobType=word)).framework is framework
 
 
-def test_a_misspelt_job_type_is_refused_with_the_right_one() -> None:
+def test_misspelt_job_type_is_refused_with_suggestion() -> None:
     found = problem(body(jobType="PytorchJob"))
     assert (found.code, found.pointer) == ("not_a_choice", "/jobType")
     assert found.fix is not None
     assert found.fix.value == "PyTorchJob"
 
 
-def test_a_tensorflow_job_has_a_map_of_roles_and_its_chief_decides() -> None:
+def test_tensorflow_job_has_role_map_and_chief_decides_success() -> None:
     role = body()["jobSpec"]
     value = body(jobType="TFJob") | {"jobSpec": {"Chief": role, "worker": role | {"replicas": 3}}}
     parsed = parse(value)
@@ -180,7 +180,7 @@ def test_a_tensorflow_job_has_a_map_of_roles_and_its_chief_decides() -> None:
     assert list(json.loads(AIHC.render(parsed.spec, parsed.extras).text)["jobSpec"]) == ["Chief", "worker"]
 
 
-def test_a_role_that_stands_twice_is_refused() -> None:
+def test_role_defined_twice_is_refused() -> None:
     role = body()["jobSpec"]
     with pytest.raises(Refused) as caught:
         parse(body() | {"jobSpec": {"Worker": role, "worker": role}})
@@ -203,7 +203,7 @@ def test_a_role_that_stands_twice_is_refused() -> None:
         ([], Resources()),
     ],
 )
-def test_quantities_are_numbers_or_texts_with_or_without_their_unit(
+def test_quantities_are_read_as_numbers_or_texts_with_optional_units(
     resources: list[dict[str, Any]], expected: Resources
 ) -> None:
     parsed = parse(body({"resources": resources}))
@@ -211,13 +211,13 @@ def test_quantities_are_numbers_or_texts_with_or_without_their_unit(
     assert AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text)).spec == parsed.spec
 
 
-def test_an_empty_list_of_resources_is_told_and_stays_empty() -> None:
+def test_empty_resource_list_is_reported_and_not_filled_in() -> None:
     parsed = parse(body({"resources": []}))
     assert note(parsed, "no_amounts").pointer == "/jobSpec"
     assert "resources" not in json.loads(AIHC.render(parsed.spec, parsed.extras).text)["jobSpec"]
 
 
-def test_rdma_brings_ten_gigabytes_of_shared_memory_within_the_replicas_own() -> None:
+def test_rdma_sets_shared_memory_within_replica_memory() -> None:
     parsed = parse(body({"enableRDMA": True, "resources": WHOLE}))
     assert parsed.spec.roles[0].resources.shm_mib == 10 * 1024
     assert note(parsed, "rdma_shared_memory").params["mib"] == 10 * 1024
@@ -225,7 +225,7 @@ def test_rdma_brings_ten_gigabytes_of_shared_memory_within_the_replicas_own() ->
     assert small.roles[0].resources.shm_mib == 4096
 
 
-def test_an_rdma_device_means_rdma_and_rdma_without_gpus_is_told() -> None:
+def test_rdma_device_implies_rdma_and_missing_gpus_are_reported() -> None:
     parsed = parse(
         body({"resources": [{"name": "cpu", "quantity": 4}, {"name": "rdma/hca", "quantity": "1"}]})
     )
@@ -251,14 +251,14 @@ def test_an_rdma_device_means_rdma_and_rdma_without_gpus_is_told() -> None:
         ({}, "replicas ≥ 2, 8 GPUs, enableRDMA, A800/HPAS"),
     ],
 )
-def test_bccl_says_which_of_its_conditions_are_not_met(role: dict[str, Any], lacking: str | None) -> None:
+def test_bccl_reports_unmet_conditions(role: dict[str, Any], lacking: str | None) -> None:
     parsed = parse(body(role, enableBccl=True))
     assert parsed.extras["/enableBccl"] is True
     unmet = [each.params["lacking"] for each in parsed.notes if each.code == "condition_unmet"]
     assert unmet == ([lacking] if lacking else [])
 
 
-def test_the_registrys_password_leaves_the_text() -> None:
+def test_registry_password_leaves_the_text() -> None:
     parsed = parse(body({"imageConfig": {"username": "u", "password": "hunter2"}}))
     (name,) = parsed.secrets
     assert parsed.spec.registry_auth == RegistryAuth(username="u", password=SecretRef(name=name))
@@ -266,7 +266,7 @@ def test_the_registrys_password_leaves_the_text() -> None:
     assert "hunter2" in AIHC.with_secrets(Document(parsed.text), parsed.secrets)
 
 
-def test_variables_that_all_roles_share_are_the_jobs() -> None:
+def test_variables_shared_by_all_roles_become_job_variables() -> None:
     role = body()["jobSpec"]
     shared, own = {"name": "A", "value": "1"}, {"name": "B", "value": 2}
     spec = spec_of(
@@ -277,7 +277,7 @@ def test_variables_that_all_roles_share_are_the_jobs() -> None:
     assert [each.env for each in spec.roles] == [{}, {"B": "2"}]
 
 
-def test_what_only_aihc_understands_is_kept_and_told() -> None:
+def test_aihc_only_keys_are_stored_and_reported() -> None:
     alert = {"alertIds": "1", "alertItems": ["jobFailed"], "for": "1m"}
     parsed = parse(body({"hostNetwork": True}, alertConfig=alert, retentionPeriod="1d"))
     kept = {each.pointer for each in parsed.notes if each.code == "kept_unused"}
@@ -286,7 +286,7 @@ def test_what_only_aihc_understands_is_kept_and_told() -> None:
     assert (written["alertConfig"], written["jobSpec"]["hostNetwork"]) == (alert, True)
 
 
-def test_what_the_sdk_leaves_unset_says_nothing() -> None:
+def test_keys_left_unset_by_sdk_have_no_effect() -> None:
     unset: dict[str, Any] = {
         "enableBccl": None,
         "faultTolerance": None,
@@ -299,12 +299,12 @@ def test_what_the_sdk_leaves_unset_says_nothing() -> None:
     assert {each.code for each in parsed.notes} == set()
 
 
-def test_priorities_are_words() -> None:
+def test_priority_words_map_to_numbers() -> None:
     assert [spec_of(body(priority=word)).priority for word in ("high", "normal", "low")] == [8, 5, 2]
     assert spec_of(body()).priority is None
 
 
-def test_labels_are_tags() -> None:
+def test_labels_become_tags() -> None:
     assert spec_of(body(labels=[{"key": "team", "value": "x"}])).tags == {"team": "x"}
 
 
@@ -324,7 +324,7 @@ def test_labels_are_tags() -> None:
         ),
     ],
 )
-def test_problems_have_their_place(text: str, code: str, place: tuple[int, int]) -> None:
+def test_problems_have_line_column_and_source(text: str, code: str, place: tuple[int, int]) -> None:
     with pytest.raises(Refused) as caught:
         AIHC.parse(Document(text))
     (found,) = caught.value.problems
@@ -332,7 +332,7 @@ def test_problems_have_their_place(text: str, code: str, place: tuple[int, int])
     assert found.source
 
 
-def test_positions_in_a_listing_are_those_of_the_listing() -> None:
+def test_problem_positions_in_listing_refer_to_the_listing() -> None:
     listing = SEED.replace('"replicas": 1', '"replicas": "x"')
     with pytest.raises(Refused) as caught:
         AIHC.parse(Document(listing))
@@ -341,7 +341,7 @@ def test_positions_in_a_listing_are_those_of_the_listing() -> None:
     assert AIHC.locate(Document(listing), "/jobSpec/replicas") == (found.line, found.column)
 
 
-def test_one_changed_value_changes_one_line() -> None:
+def test_render_of_one_changed_value_changes_one_line() -> None:
     text = """{
   // mine
   "name": "a",
@@ -369,7 +369,7 @@ def test_one_changed_value_changes_one_line() -> None:
     assert '"queueId"' in changed
 
 
-def test_a_missing_queue_is_told_in_a_whole_sentence() -> None:
+def test_missing_queue_is_reported_in_full_sentence() -> None:
     value = body()
     del value["queue"]
     told = note_message(note(parse(value), "default_taken"))
@@ -377,7 +377,7 @@ def test_a_missing_queue_is_told_in_a_whole_sentence() -> None:
 
 
 @pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])
-def test_a_job_type_of_the_newer_page_alone_is_told(kind: str) -> None:
+def test_job_type_of_newer_page_only_is_reported(kind: str) -> None:
     told = note(parse(body(jobType=kind)), "looser_rule")
     assert (told.pointer, told.params["value"]) == ("/jobType", kind)
     assert not [each for each in parse(body(jobType="PyTorchJob")).notes if each.code == "looser_rule"]

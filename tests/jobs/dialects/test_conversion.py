@@ -20,19 +20,19 @@ SEEDS = Path(__file__).parents[2] / "data" / "seeds"
 DLC = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
 
 
-def test_every_dialect_has_a_format_and_a_name() -> None:
+def test_dialects_all_have_a_format_and_a_label() -> None:
     assert set(dialects.NAMES) <= set(FORMATS)
     assert all(messages.dialect_label(name) != name for name in dialects.NAMES)
 
 
 @pytest.mark.parametrize("to", dialects.NAMES)
 @pytest.mark.parametrize("seed", sorted(path.name for path in SEEDS.iterdir()))
-def test_every_seed_becomes_every_dialect_and_is_known_as_it(seed: str, to: str) -> None:
+def test_seed_files_convert_to_every_dialect_and_are_recognised(seed: str, to: str) -> None:
     made = dialects.convert(Document((SEEDS / seed).read_text(encoding="utf-8")), to)
     assert to in {found.name for found in Document(made.document.text).candidates}
 
 
-def test_losses_stand_where_the_source_says_what_is_lost() -> None:
+def test_conversion_losses_point_at_source_lines() -> None:
     lines = DLC.splitlines()
     lost = {loss.pointer: loss for loss in dialects.convert(Document(DLC), "aihc").losses}
     for pointer, word in {
@@ -47,7 +47,7 @@ def test_losses_stand_where_the_source_says_what_is_lost() -> None:
         assert word in lines[line - 1]
 
 
-def test_what_a_target_brings_along_stands_in_the_target() -> None:
+def test_conversion_losses_from_target_point_at_target_lines() -> None:
     text = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
     made = dialects.convert(Document(text), "kubeflow")
     [framework] = [loss for loss in made.losses if loss.pointer == "/framework"]
@@ -55,7 +55,7 @@ def test_what_a_target_brings_along_stands_in_the_target() -> None:
     assert made.document.text.splitlines()[framework.line - 1] == "apiVersion: kubeflow.org/v1"
 
 
-def test_what_has_no_neutral_meaning_is_told_as_lost() -> None:
+def test_conversion_reports_fields_without_neutral_meaning_as_lost() -> None:
     text = DLC.replace('"DisplayName"', '"ElasticSpec": {"MaxParallelism": 2}, "DisplayName"')
     assert "ElasticSpec" in text
     made = dialects.convert(Document(text), "openpai-v1")
@@ -65,7 +65,7 @@ def test_what_has_no_neutral_meaning_is_told_as_lost() -> None:
     assert "ElasticSpec" in dialects.convert(Document(text), "dlc").document.text
 
 
-def test_secrets_are_placeholders_with_their_values_beside() -> None:
+def test_conversion_replaces_secrets_with_placeholders() -> None:
     text = (
         '{"jobName": "a", "image": "i", "jobEnvs": {"MY_TOKEN": "s3cret"},'
         ' "taskRoles": [{"name": "m", "command": "c"}]}'
@@ -75,14 +75,14 @@ def test_secrets_are_placeholders_with_their_values_beside() -> None:
     assert made.source.parsed.secrets == {"MY_TOKEN": "s3cret"}
 
 
-def test_an_unknown_target_is_an_error_of_the_caller() -> None:
+def test_conversion_to_unknown_dialect_raises_key_error() -> None:
     with pytest.raises(KeyError):
         dialects.convert(Document(DLC), "word")
     with pytest.raises(Refused):
         dialects.convert(Document("{"), "dlc")
 
 
-def test_every_field_of_a_job_has_a_capability() -> None:
+def test_capability_label_exists_for_every_job_field() -> None:
     fields = [f"/{name}" for name in JobSpec.model_fields]
     fields += [f"/roles/0/{name}" for name in RoleSpec.model_fields]
     fields += [f"/roles/0/resources/{name}" for name in Resources.model_fields]
@@ -91,14 +91,14 @@ def test_every_field_of_a_job_has_a_capability() -> None:
     assert messages.capability_label("/nothing") == ""
 
 
-def test_a_loss_says_what_the_target_lacks() -> None:
+def test_conversion_loss_names_capability_missing_in_target() -> None:
     told = {loss.pointer: loss_json(loss) for loss in dialects.convert(Document(DLC), "aihc").losses}
     assert told["/time_limit_s"]["capability"] == "time limits"
     assert told["/time_limit_s"]["side"] == "source"
     assert told["/network/vpc"]["capability"] == "custom virtual networks"
 
 
-def test_fixes_are_made_until_none_is_left() -> None:
+def test_fixes_are_applied_until_none_is_left() -> None:
     text = '{"jobName": "a b", "image": "i", "taskRoles": [{"name": "m n", "command": "c"}]}'
     done = apply_all_fixes(check(Document(text)))
     assert (done.problems, done.document.dialect) == ((), "openpai-v1")
@@ -107,7 +107,7 @@ def test_fixes_are_made_until_none_is_left() -> None:
 
 
 @pytest.mark.parametrize("to", dialects.NAMES)
-def test_a_long_file_with_many_losses_is_not_read_for_each_of_them(
+def test_conversion_with_many_losses_does_not_reread_file_for_each(
     monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
     role = {"command": "c", "storageGB": 5, "mine": 1, "portList": [{"label": "w", "portNumber": 2}]}
@@ -127,7 +127,7 @@ def test_a_long_file_with_many_losses_is_not_read_for_each_of_them(
     assert len(read) < 60
 
 
-def test_roles_are_found_by_number_and_by_name() -> None:
+def test_conversion_finds_roles_by_number_and_by_name() -> None:
     text = (
         '{\n"jobName": "a", "image": "i",\n"taskRoles": [\n{"name": "m", "command": "c"},\n'
         '{"name": "n", "command": "d",\n"storageGB": 7}]}'
@@ -137,7 +137,7 @@ def test_roles_are_found_by_number_and_by_name() -> None:
 
 
 @pytest.mark.parametrize(("source_dialect", "word"), [("openpai-v1", '"jupyter"'), ("openpai-v2", "jupyter")])
-def test_what_can_not_be_found_exactly_is_shown_at_what_is_around_it(source_dialect: str, word: str) -> None:
+def test_conversion_loss_without_exact_place_points_at_surroundings(source_dialect: str, word: str) -> None:
     text = dialects.convert(
         Document((SEEDS / "jupyter.json").read_text(encoding="utf-8")), source_dialect
     ).document.text
@@ -147,7 +147,7 @@ def test_what_can_not_be_found_exactly_is_shown_at_what_is_around_it(source_dial
     assert word in text.splitlines()[line - 1]
 
 
-def test_what_the_target_ignores_is_a_loss_though_we_read_it_again() -> None:
+def test_conversion_reports_fields_ignored_by_target_as_losses() -> None:
     made = dialects.convert(Document(DLC), "openpai-v1")
     kept = {loss.pointer: loss for loss in made.losses if loss.code == "kept_for_console"}
     assert {"/framework", "/code/branch", "/requirements/packages/0", "/network/vpc"} <= set(kept)
@@ -164,7 +164,7 @@ def test_what_the_target_ignores_is_a_loss_though_we_read_it_again() -> None:
 
 
 @pytest.mark.parametrize("to", ["openpai-v1", "openpai-v2"])
-def test_nothing_is_told_where_nothing_is_lost(to: str) -> None:
+def test_conversion_without_losses_reports_nothing(to: str) -> None:
     text = (
         '{"jobName": "a", "image": "i", "retryCount": 2, "taskRoles": [{"name": "m", "taskNumber": 2, '
         '"cpuNumber": 2, "memoryMB": 2048, "gpuNumber": 1, "command": "c"}]}'

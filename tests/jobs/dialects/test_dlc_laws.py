@@ -20,7 +20,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(dlc_specs())
-def test_what_dlc_can_say_comes_back(spec: JobSpec) -> None:
+def test_dlc_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = DLC.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert DLC.parse(Document(rendered.text)).spec == spec
@@ -28,7 +28,7 @@ def test_what_dlc_can_say_comes_back(spec: JobSpec) -> None:
 
 @big
 @given(dlc_texts())
-def test_an_unchanged_request_stays_byte_for_byte(text: str) -> None:
+def test_dlc_request_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = DLC.parse(Document(text))
     assert DLC.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
@@ -36,7 +36,7 @@ def test_an_unchanged_request_stays_byte_for_byte(text: str) -> None:
 
 @big
 @given(dlc_texts())
-def test_a_request_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_dlc_request_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = DLC.parse(Document(text))
     again = DLC.parse(Document(DLC.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -45,7 +45,7 @@ def test_a_request_written_anew_says_the_same_with_its_unknown_keys(text: str) -
 
 @big
 @given(dlc_texts(), dlc_specs())
-def test_a_changed_request_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_dlc_request_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = DLC.parse(Document(text))
     changed = DLC.parse(Document(DLC.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -55,7 +55,7 @@ def test_a_changed_request_says_what_it_shall_and_keeps_its_unknown_keys(text: s
 
 @big
 @given(dlc_texts())
-def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+def test_dlc_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = DLC.parse(Document(text))
     again = DLC.with_secrets(Document(parsed.text), parsed.secrets)
     assert DLC.parse(Document(again)).secrets == parsed.secrets
@@ -70,7 +70,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
         | st.lists(st.dictionaries(st.sampled_from([rule.key for rule in keys.JOB_SPECS.keys]), values)),
     )
 )
-def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+def test_dlc_parser_reads_or_refuses_any_object_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
         DLC.parse(Document(text))

@@ -16,7 +16,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(params_specs())
-def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
+def test_dlc_params_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = PARAMS.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert PARAMS.parse(Document(rendered.text)).spec == spec
@@ -24,7 +24,7 @@ def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
 
 @big
 @given(params_texts())
-def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
+def test_dlc_params_file_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = PARAMS.parse(Document(text))
     assert PARAMS.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert PARAMS.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
@@ -32,7 +32,7 @@ def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
 
 @big
 @given(params_texts())
-def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_dlc_params_file_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = PARAMS.parse(Document(text))
     again = PARAMS.parse(Document(PARAMS.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -41,7 +41,7 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 
 @big
 @given(params_texts(), params_specs())
-def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_dlc_params_file_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = PARAMS.parse(Document(text))
     changed = PARAMS.parse(Document(PARAMS.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -51,7 +51,7 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 @big
 @given(params_texts())
-def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+def test_dlc_params_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = PARAMS.parse(Document(text))
     again = PARAMS.with_secrets(Document(parsed.text), parsed.secrets)
     assert PARAMS.parse(Document(again)).secrets == parsed.secrets
@@ -60,7 +60,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
 
 
 @given(st.text("abc=\n\r# name workers command \\ \0\u200b,:/", max_size=200))
-def test_any_text_is_read_or_refused_with_places(text: str) -> None:
+def test_dlc_params_parser_reads_or_refuses_any_text_with_places(text: str) -> None:
     try:
         PARAMS.parse(Document(text))
     except Refused as refused:
@@ -70,7 +70,7 @@ def test_any_text_is_read_or_refused_with_places(text: str) -> None:
             assert problem.source
 
 
-def test_a_password_in_the_image_of_a_role_is_taken_out() -> None:
+def test_dlc_params_role_image_password_leaves_the_text() -> None:
     text = "name=a\ncommand=x\nworkers=1\nworker_image=https://user:hunter2@registry/img\n"
     parsed = PARAMS.parse(Document(text))
     assert [*parsed.secrets.values()] == ["hunter2"]

@@ -84,7 +84,7 @@ def again(parsed: Parsed) -> None:
     assert DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
-def test_the_create_job_pages_sample_is_read_with_its_trailing_comma() -> None:
+def test_create_job_page_sample_is_read_with_trailing_comma() -> None:
     parsed = DLC.parse(Document(seed("dlc-tfjob")))
     (role,) = parsed.spec.roles
     assert (parsed.spec.name, parsed.spec.framework) == ("tf-mnist-test", Framework.TENSORFLOW)
@@ -101,7 +101,7 @@ def test_the_create_job_pages_sample_is_read_with_its_trailing_comma() -> None:
     again(parsed)
 
 
-def test_the_sdks_sample_for_public_resources() -> None:
+def test_sdk_sample_for_public_resources_is_read() -> None:
     parsed = DLC.parse(Document(seed("dlc-sdk-public")))
     (role,) = parsed.spec.roles
     assert role.resources.instance_type == "ecs.c6.large"
@@ -110,7 +110,7 @@ def test_the_sdks_sample_for_public_resources() -> None:
     again(parsed)
 
 
-def test_the_sdks_sample_for_a_quota_leaves_blanks_to_fill() -> None:
+def test_sdk_sample_for_quota_leaves_blanks_to_fill() -> None:
     parsed = DLC.parse(Document(seed("dlc-sdk-quota")))
     assert (parsed.spec.quota, parsed.spec.workspace) == ("", "")
     assert [each.pointer for each in parsed.notes if each.code == "blank_to_fill"] == [
@@ -130,7 +130,7 @@ def test_the_sdks_sample_for_a_quota_leaves_blanks_to_fill() -> None:
         ("dlc-sdk-spot-price", Bid(price_micro=11_000)),
     ],
 )
-def test_the_sdks_samples_for_preemptible_machines(name: str, bid: Bid) -> None:
+def test_sdk_samples_for_preemptible_machines_are_read(name: str, bid: Bid) -> None:
     parsed = DLC.parse(Document(seed(name)))
     assert parsed.spec.roles[0].bid == bid
     assert parsed.spec.network.switch == "vsw-0jlc46eg4k3pivwpz8****"
@@ -157,15 +157,13 @@ def test_the_sdks_samples_for_preemptible_machines(name: str, bid: Bid) -> None:
         ({"SpotSpec": {"SpotDiscountLimit": 0.4}}, None),
     ],
 )
-def test_preemptible_machines_at_any_price_by_discount_or_by_price(
-    role: dict[str, Any], bid: Bid | None
-) -> None:
+def test_spot_spec_maps_to_bid(role: dict[str, Any], bid: Bid | None) -> None:
     parsed = parse(request(role))
     assert parsed.spec.roles[0].bid == bid
     again(parsed)
 
 
-def test_a_discount_without_the_strategy_counts_for_nothing_and_is_told() -> None:
+def test_spot_discount_without_strategy_is_reported() -> None:
     assert "limit_without_strategy" in codes(parse(request({"SpotSpec": {"SpotDiscountLimit": 0.4}})))
 
 
@@ -177,13 +175,13 @@ def test_a_discount_without_the_strategy_counts_for_nothing_and_is_told() -> Non
         ({"SpotDiscountLimit": 0.5, "SpotPriceLimit": 1}, "exclusive"),
     ],
 )
-def test_bids_that_dlc_does_not_know_are_refused(limits: dict[str, float], code: str) -> None:
+def test_spot_spec_with_invalid_limits_is_refused(limits: dict[str, float], code: str) -> None:
     found = problem(request({"SpotSpec": {"SpotStrategy": "SpotWithPriceLimit", **limits}}))
     assert found.code == code
     assert (found.fix is None) == (code == "exclusive")
 
 
-def test_what_each_sdk_generation_leaves_unset_says_nothing() -> None:
+def test_keys_left_unset_by_any_sdk_generation_have_no_effect() -> None:
     plain = spec_of(request())
     first: dict[str, Any] = {
         "CodeSource": None,
@@ -201,7 +199,7 @@ def test_what_each_sdk_generation_leaves_unset_says_nothing() -> None:
         again(parsed)
 
 
-def test_the_newest_sdks_keys_are_understood() -> None:
+def test_newest_sdk_keys_are_understood() -> None:
     parsed = parse(
         request(
             {
@@ -224,7 +222,7 @@ def test_the_newest_sdks_keys_are_understood() -> None:
     again(parsed)
 
 
-def test_a_quota_takes_the_amounts_and_public_resources_the_ready_made_size() -> None:
+def test_quota_takes_amounts_and_public_resources_take_instance_type() -> None:
     both = {"EcsSpec": "ecs.gn6e-c12g1.3xlarge", "ResourceConfig": {"CPU": "4", "Memory": "8Gi"}}
     of_quota, public = parse(request(both, ResourceId="q")), parse(request(both))
     assert of_quota.spec.roles[0].resources == Resources(cpu_milli=4000, memory_mib=8192)
@@ -234,7 +232,7 @@ def test_a_quota_takes_the_amounts_and_public_resources_the_ready_made_size() ->
     assert note(public, "two_sizes").params["taken"] == "EcsSpec"
 
 
-def test_a_size_that_is_not_known_never_replaces_the_amounts_beside_it() -> None:
+def test_unknown_instance_type_never_replaces_amounts() -> None:
     both = {"EcsSpec": "ecs.g9.huge", "ResourceConfig": {"CPU": "4", "Memory": "8Gi"}}
     parsed = parse(request(both))
     resources = parsed.spec.roles[0].resources
@@ -244,7 +242,7 @@ def test_a_size_that_is_not_known_never_replaces_the_amounts_beside_it() -> None
     again(parsed)
 
 
-def test_amounts_have_units_and_one_without_has_no_fix() -> None:
+def test_amounts_with_units_are_read_and_missing_unit_has_no_fix() -> None:
     config = {"CPU": "500m", "Memory": "1.5Gi", "SharedMemory": "512Mi", "GPU": "8", "GPUType": "A100"}
     assert spec_of(quota({"ResourceConfig": config})).roles[0].resources == Resources(
         cpu_milli=500, memory_mib=1536, shm_mib=512, gpus=8, gpu_type="A100"
@@ -253,7 +251,7 @@ def test_amounts_have_units_and_one_without_has_no_fix() -> None:
     assert (found.code, found.fix) == ("unit_missing", None)
 
 
-def test_more_than_public_resources_is_told() -> None:
+def test_amounts_over_public_limit_are_reported() -> None:
     config = {"ResourceConfig": {"CPU": "9", "Memory": "1Gi", "GPU": "3"}, "EcsSpec": ""}
     told = [each.params["key"] for each in parse(request(config)).notes if each.code == "over_public_limit"]
     assert told == ["GPU", "CPU"]
@@ -274,7 +272,7 @@ def test_more_than_public_resources_is_told() -> None:
         ("DataJuicerJob", Framework.DATA_JUICER, ["Worker"]),
     ],
 )
-def test_every_job_type_with_its_roles(job_type: str, framework: Framework, roles: list[str]) -> None:
+def test_job_types_are_read_with_their_roles(job_type: str, framework: Framework, roles: list[str]) -> None:
     specs = [{"Type": name, "Image": "i", "PodCount": 1, "EcsSpec": "e"} for name in roles]
     parsed = parse(request(JobType=job_type) | {"JobSpecs": specs})
     assert parsed.spec.framework is framework
@@ -282,20 +280,20 @@ def test_every_job_type_with_its_roles(job_type: str, framework: Framework, role
     again(parsed)
 
 
-def test_roles_and_job_types_that_dlc_does_not_know_are_refused_with_the_nearest() -> None:
+def test_unknown_roles_and_job_types_are_refused() -> None:
     assert problem(request(JobType="pytorchjob")).fix == problem(request(JobType="PytorchJob")).fix
     found = problem(request({"Type": "PS"}))
     assert (found.code, found.pointer) == ("not_a_choice", "/JobSpecs/0/Type")
 
 
-def test_role_types_in_lower_case_are_understood_and_left_as_they_are() -> None:
+def test_role_type_in_lower_case_is_understood_and_left_unchanged() -> None:
     parsed = parse(request({"Type": "worker"}))
     assert parsed.spec.roles[0].name == "Worker"
     assert note(parsed, "other_case").params["meant"] == "Worker"
     assert '"worker"' in DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text
 
 
-def test_a_chief_decides_where_the_policy_says_so() -> None:
+def test_success_policy_of_chief_worker_lets_chief_decide() -> None:
     roles = [{"Type": name, "Image": "i", "PodCount": 2, "EcsSpec": "e"} for name in ("Worker", "PS")]
     value = request(JobType="TFJob") | {"JobSpecs": roles}
     assert spec_of(value).roles[0].completion == CompletionPolicy(min_succeeded=2)
@@ -304,7 +302,7 @@ def test_a_chief_decides_where_the_policy_says_so() -> None:
     assert [role.completion.min_succeeded for role in by_chief.roles] == [None, None, 1]
 
 
-def test_nodes_by_name_count_only_when_switched_on() -> None:
+def test_node_names_count_only_when_assignment_is_enabled() -> None:
     names = {"NodeNames": "n1, n2", "AntiAffinityNodeNames": "n3"}
     on = parse(quota({"AssignNodeSpec": {"EnableAssignNode": True, **names}}))
     assert on.spec.roles[0].nodes == NodeChoice(only=("n1", "n2"), never=("n3",))
@@ -315,7 +313,7 @@ def test_nodes_by_name_count_only_when_switched_on() -> None:
     again(off)
 
 
-def test_containers_beside_the_main_one_are_kept_and_never_run() -> None:
+def test_extra_containers_are_stored_but_not_run() -> None:
     pod = {
         "InitContainers": [{"Name": "i", "Image": "x", "Command": ["sh"], "Args": ["-c"], "WorkingDir": "/"}],
         "SideCarContainers": [
@@ -333,7 +331,7 @@ def test_containers_beside_the_main_one_are_kept_and_never_run() -> None:
     again(parsed)
 
 
-def test_an_elastic_spec_is_kept() -> None:
+def test_elastic_spec_is_stored() -> None:
     elastic = {"EnableElasticTraining": True, "MinParallelism": 1, "MaxParallelism": 4}
     parsed = parse(request(ElasticSpec=elastic))
     assert parsed.extras["/ElasticSpec"] == elastic
@@ -366,7 +364,7 @@ def test_an_elastic_spec_is_kept() -> None:
         ),
     ],
 )
-def test_the_ram_role_of_the_job(items: list[dict[str, Any]], role: str) -> None:
+def test_credential_config_maps_to_instance_role(items: list[dict[str, Any]], role: str) -> None:
     config = {"EnableCredentialInject": True, "AliyunEnvRoleKey": "0", "CredentialConfigItems": items}
     parsed = parse(request(CredentialConfig=config))
     assert parsed.spec.instance_role == role
@@ -376,7 +374,7 @@ def test_the_ram_role_of_the_job(items: list[dict[str, Any]], role: str) -> None
     again(off)
 
 
-def test_what_belongs_to_a_ram_role_goes_with_it() -> None:
+def test_credential_config_is_removed_with_instance_role() -> None:
     role = {"RoleArn": "acs:ram::1:role/x", "RoleType": "user", "AssumeRoleFor": "1"}
     items = [{"Key": "0", "Type": "Role", "Roles": [role]}]
     config = {"EnableCredentialInject": True, "AliyunEnvRoleKey": "0", "CredentialConfigItems": items}
@@ -389,7 +387,7 @@ def test_what_belongs_to_a_ram_role_goes_with_it() -> None:
     )
 
 
-def test_settings_of_the_job() -> None:
+def test_job_settings_are_read() -> None:
     parsed = parse(
         quota(
             Settings={
@@ -437,7 +435,7 @@ def test_settings_of_the_job() -> None:
         ({"RayRedisAddress": "h:1"}, "PyTorchJob", "option_elsewhere"),
     ],
 )
-def test_advanced_settings_that_dlc_would_not_take_are_told(
+def test_advanced_settings_rejected_by_dlc_are_reported(
     options: dict[str, str], job_type: str, code: str
 ) -> None:
     parsed = parse(request(JobType=job_type, Settings={"AdvancedSettings": options}))
@@ -445,7 +443,7 @@ def test_advanced_settings_that_dlc_would_not_take_are_told(
     assert parsed.spec.framework_options == options
 
 
-def test_advanced_settings_in_one_string() -> None:
+def test_advanced_settings_in_one_string_are_read() -> None:
     parsed = parse(request(Settings={"AdvancedSettings": "createSvcForAllWorkers=true,customPortList=1;2"}))
     assert parsed.spec.framework_options == {"createSvcForAllWorkers": "true", "customPortList": "1;2"}
 
@@ -467,7 +465,7 @@ def test_secrets_leave_the_text() -> None:
     again(parsed)
 
 
-def test_mounts_by_id_and_by_uri_with_their_options() -> None:
+def test_mounts_are_read_by_id_and_uri_with_options() -> None:
     sources = [
         {"DataSourceId": "d-1", "MountPath": "/a", "DataSourceVersion": "v1"},
         {"Uri": "oss://b.e/p/", "MountPath": "/b", "MountAccess": "RO", "Options": '{"mountType":"ossfs"}'},
@@ -481,7 +479,7 @@ def test_mounts_by_id_and_by_uri_with_their_options() -> None:
     again(parsed)
 
 
-def test_visibility_and_the_gateway() -> None:
+def test_visibility_and_gateway_are_read() -> None:
     network = {"VpcId": "v", "ExtendedCidrs": ["10.0.0.0/8"], "DefaultRoute": "eth1"}
     parsed = parse(request(Accessibility="PUBLIC", UserVpc=network))
     assert parsed.spec.visibility is Visibility.PUBLIC
@@ -490,7 +488,7 @@ def test_visibility_and_the_gateway() -> None:
     again(parsed)
 
 
-def test_limits_of_dlc_bind_dlc_and_are_told() -> None:
+def test_dlc_limits_are_reported_when_exceeded() -> None:
     parsed = parse(request(Envs={f"V{n}": "1" for n in range(21)}))
     told = note(parsed, "over_vendor_limit")
     assert (told.params["value"], told.params["most"], told.params["source"]) == (21, 20, "DLC page")
@@ -498,7 +496,7 @@ def test_limits_of_dlc_bind_dlc_and_are_told() -> None:
     assert note(long, "over_vendor_limit").params["most"] == 65_536
 
 
-def test_silence_about_the_running_time_is_told_and_stays_silence() -> None:
+def test_running_time_left_unset_is_reported_and_stays_unset() -> None:
     value = request()
     del value["JobMaxRunningTimeMinutes"]
     parsed = parse(value)
@@ -508,7 +506,7 @@ def test_silence_about_the_running_time_is_told_and_stays_silence() -> None:
     assert '"JobMaxRunningTimeMinutes": 0' in DLC.render(parsed.spec, {}).text
 
 
-def test_all_problems_come_at_once_each_with_its_place() -> None:
+def test_problems_are_all_reported_at_once_with_places() -> None:
     text = """{
   "DisplayName": "a b",
   "JobType": "TfJob",

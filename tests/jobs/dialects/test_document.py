@@ -28,7 +28,7 @@ def test_document_repr_shows_no_text_and_no_secret() -> None:
         assert "DisplayName" not in repr(document)
 
 
-def test_document_inside_of_other_objects_is_as_silent() -> None:
+def test_document_inside_other_objects_shows_no_secret() -> None:
     document = Document(DLC)
     assert SECRET not in repr(dialects.convert(document, "aihc"))
     assert SECRET not in repr(document.render(document.parsed.spec))
@@ -45,7 +45,7 @@ def test_document_refuses_copies() -> None:
         copy.deepcopy(Document("{}"))
 
 
-def test_reader_is_asked_once_for_each_question_about_a_document() -> None:
+def test_read_once_calls_reader_once_per_document_and_argument() -> None:
     asked: Counter[str] = Counter()
 
     @read_once
@@ -65,7 +65,7 @@ def test_reader_is_asked_once_for_each_question_about_a_document() -> None:
     assert asked == {"a": 2, "ab": 1, "": 1}
 
 
-def test_pinned_document_shares_what_was_read() -> None:
+def test_pinned_document_shares_parsed_result() -> None:
     document = Document(DLC)
     pinned = document.pin("dlc")
     assert pinned.given == "dlc"
@@ -80,7 +80,7 @@ def test_sealed_document_has_placeholders_for_secrets() -> None:
     assert document.sealed.sealed.text == document.sealed.text
 
 
-def test_document_that_is_no_job_file_is_refused_each_time() -> None:
+def test_document_without_job_file_is_refused_each_time() -> None:
     document = Document("{")
     for _time in range(2):
         with pytest.raises(Refused):

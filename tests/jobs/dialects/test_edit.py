@@ -27,11 +27,11 @@ TEXT = """{
 """
 
 
-def test_a_value_is_replaced_where_it_stands() -> None:
+def test_edit_replaces_value_in_place() -> None:
     assert edit(Document(TEXT), [SetValue("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
 
 
-def test_a_missing_key_is_added_in_the_style_of_its_neighbours() -> None:
+def test_edit_adds_missing_key_in_style_of_neighbours() -> None:
     assert edit(Document(TEXT), [SetValue("/tasks/1/gpu", 1)]) == TEXT.replace(
         '{"cpu": 2}', '{"cpu": 2, "gpu": 1}'
     )
@@ -43,7 +43,7 @@ def test_a_missing_key_is_added_in_the_style_of_its_neighbours() -> None:
     )
 
 
-def test_a_key_goes_with_its_line_and_its_comma_and_comments_stay() -> None:
+def test_edit_removes_key_with_line_and_comma_and_keeps_comments() -> None:
     assert edit(Document(TEXT), [RemoveValue("/env")]) == TEXT.replace('  "env": {},\n', "")
     assert edit(Document(TEXT), [RemoveValue("/tasks/0/command")]) == TEXT.replace(
         '{"cpu": 1, "command": "x"}', '{"cpu": 1}'
@@ -52,7 +52,7 @@ def test_a_key_goes_with_its_line_and_its_comma_and_comments_stay() -> None:
     assert "// a comment" in edit(Document(TEXT), [RemoveValue("/name")])
 
 
-def test_elements_are_added_and_removed() -> None:
+def test_edit_adds_and_removes_elements() -> None:
     both = edit(Document(TEXT), [RemoveValue("/tasks/1"), SetValue("/tasks/-", {"cpu": 3})])
     assert _value(both)["tasks"] == [{"cpu": 1, "command": "x"}, {"cpu": 3}]
     assert "/* the second */" in both
@@ -60,12 +60,12 @@ def test_elements_are_added_and_removed() -> None:
     assert _value(none)["tasks"] == []
 
 
-def test_what_lies_inside_of_something_dropped_is_not_changed_as_well() -> None:
+def test_edit_skips_changes_inside_removed_values() -> None:
     changed = edit(Document(TEXT), [SetValue("/tasks/0/cpu", 9), RemoveValue("/tasks")])
     assert read(Document(changed)).value == {"name": "a", "env": {}, "last": True}
 
 
-def test_places_that_do_not_exist_are_left_out() -> None:
+def test_edit_ignores_missing_places() -> None:
     assert (
         edit(
             Document(TEXT),
@@ -75,28 +75,26 @@ def test_places_that_do_not_exist_are_left_out() -> None:
     )
 
 
-def test_an_added_line_takes_the_numbers_of_a_listing_away() -> None:
+def test_edit_adding_line_removes_listing_numbers() -> None:
     listing = '1{\n2 "a": 1\n3}'
     assert edit(Document(listing), []) == listing
     assert edit(Document(listing), [SetValue("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
 
 
-def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
+def test_apply_fixes_replaces_and_removes_and_last_fix_wins() -> None:
     fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
     wanted = {**_value(TEXT), "name": "c"}
     del wanted["last"]
     assert _value(apply_fixes(Document(TEXT), fixes)) == wanted
 
 
-def test_unreadable_text_is_refused() -> None:
+def test_apply_fixes_refuses_unreadable_text() -> None:
     with pytest.raises(Refused):
         apply_fixes(Document("{"), [Fix("/a", 1)])
 
 
 @given(st.dictionaries(json_keys, values, min_size=1, max_size=5), st.data())
-def test_any_edits_of_any_text_say_the_same_as_of_its_value(
-    value: dict[str, Any], data: st.DataObject
-) -> None:
+def test_edit_of_any_text_matches_edit_of_its_value(value: dict[str, Any], data: st.DataObject) -> None:
     text = data.draw(st.composite(lambda draw: untidy(json.dumps(value, indent=2), draw))())
     pointers = [pointer for pointer, _node in walk(read(Document(text)).tree) if pointer]
     chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))

@@ -17,14 +17,14 @@ def every_sample() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_field_is_used_by_a_sample(name: str) -> None:
+def test_sample_files_use_every_field(name: str) -> None:
     there = {key for file_name, text in samples(name).items() for key in used(file_name, text)}
     missing = [key for row in dialects.fields(name) for key in sorted(spellings(row)) if key not in there]
     assert not missing, f"no sample of {name} uses {', '.join(missing)}"
 
 
 @pytest.mark.parametrize(("name", "file_name"), list(every_sample()))
-def test_a_sample_says_the_same_after_being_written_anew(name: str, file_name: str) -> None:
+def test_sample_files_survive_being_rewritten(name: str, file_name: str) -> None:
     dialect, text = dialects.get(name), samples(name)[file_name]
     assert Document(text).dialect == name
     parsed = dialect.parse(Document(text))

@@ -34,7 +34,7 @@ WRITTEN_OUT = {
 @pytest.mark.parametrize("name", dialects.NAMES)
 @few
 @given(spec=any_spec)
-def test_any_job_is_written_and_every_difference_is_named(name: str, spec: JobSpec) -> None:
+def test_render_of_any_job_names_every_difference(name: str, spec: JobSpec) -> None:
     dialect = dialects.get(name)
     rendered = dialect.render(spec, {})
     told = [note for note in rendered.notes if note.code not in OF_THE_TARGET]
@@ -52,7 +52,7 @@ def test_any_job_is_written_and_every_difference_is_named(name: str, spec: JobSp
 @pytest.mark.parametrize("name", dialects.NAMES)
 @few
 @given(spec=any_spec)
-def test_what_a_dialect_has_said_once_it_says_again(name: str, spec: JobSpec) -> None:
+def test_dialect_round_trip_repeated_changes_nothing_more(name: str, spec: JobSpec) -> None:
     """Losses don't add up: going through the same dialect again changes nothing more."""
     dialect = dialects.get(name)
     try:
@@ -66,7 +66,7 @@ def test_what_a_dialect_has_said_once_it_says_again(name: str, spec: JobSpec) ->
 @pytest.mark.parametrize("target", dialects.NAMES)
 @settings(few, max_examples=6)
 @given(spec=any_spec)
-def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: str, spec: JobSpec) -> None:
+def test_conversion_of_job_without_time_limit_adds_none(source: str, target: str, spec: JobSpec) -> None:
     job = spec.model_copy(update={"time_limit_s": None})
     for name in (source, target):
         dialect = dialects.get(name)
@@ -78,7 +78,7 @@ def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: st
 
 
 @pytest.mark.parametrize("name", WRITTEN_OUT)
-def test_what_a_target_would_take_otherwise_is_written_out(name: str) -> None:
+def test_render_writes_out_values_with_other_default_in_target(name: str) -> None:
     role = RoleSpec(name="w", command="c", image="i", completion=CompletionPolicy(min_failed=None))
     assert role.resources == Resources()
     text = dialects.get(name).render(JobSpec(name="a", roles=(role,)), {}).text

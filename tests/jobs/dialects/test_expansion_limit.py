@@ -78,9 +78,7 @@ def cost(act: Callable[[], object]) -> tuple[float, int]:
     ],
     ids=range(7),
 )
-def test_file_that_expands_too_far_is_refused_at_the_place_and_soon(
-    name: str, text: str, pointer: str
-) -> None:
+def test_file_expanding_too_far_is_refused_soon_at_its_place(name: str, text: str, pointer: str) -> None:
     found: list[Problem] = []
 
     def refused() -> None:
@@ -96,13 +94,13 @@ def test_file_that_expands_too_far_is_refused_at_the_place_and_soon(
     assert memory < MOST_MEMORY / 2
 
 
-def test_file_that_expands_within_the_bound_is_read() -> None:
+def test_file_expanding_within_limit_is_read() -> None:
     parsed = dialects.get("openpai-v2").parse(Document(v2(100_000, 40)))
     assert len(parsed.spec.roles[0].command) > 100_000 * 40
     assert dialects.get("kubeflow").parse(Document(kubeflow(1_000, 100))).spec.roles
 
 
-def test_yaml_values_in_values_are_counted_together() -> None:
+def test_yaml_nested_aliases_are_counted_together() -> None:
     text = (
         "a: &a " + "x" * 100_000 + "\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nd: [*c, *c, *c, *c]\n"
     )
@@ -112,7 +110,7 @@ def test_yaml_values_in_values_are_counted_together() -> None:
 
 
 @pytest.mark.parametrize("grid", [{"long": ["x" * 100_000]}, {"name": [str(n) for n in range(200)]}])
-def test_sweep_that_expands_too_far_is_refused_before_its_jobs_are_made(grid: dict[str, list[str]]) -> None:
+def test_sweep_expanding_too_far_is_refused_before_creating_jobs(grid: dict[str, list[str]]) -> None:
     command = "{long}" * 1_000 + "y" * 500_000
     text = json.dumps({"jobName": "j", "image": "i", "taskRoles": [{"name": "a", "command": command}]})
     spec: JobSpec = dialects.get("openpai-v1").parse(Document(text)).spec

@@ -121,7 +121,7 @@ def _scalars(value: object, pointer: str) -> Iterator[tuple[str, object]]:
         ("taskNumber", "3 tasks", 3),
     ],
 )
-def test_fix_of_number_with_unit_is_number_in_keys_unit(key: str, said: str, meant: int) -> None:
+def test_fix_of_number_with_unit_is_number_in_key_unit(key: str, said: str, meant: int) -> None:
     text = v1(**{key: said})
     fix = fix_at(text, "openpai-v1", key)
     assert fix == Fix(f"/taskRoles/0/{key}", meant)
@@ -151,11 +151,11 @@ def test_number_of_unknown_meaning_has_no_fix(key: str, said: object) -> None:
     assert apply_all_fixes(check(Document(text, "openpai-v1"))).document.text == text
 
 
-def test_value_that_says_nothing_is_removed_by_its_fix() -> None:
+def test_null_value_is_removed_by_its_fix() -> None:
     assert fix_at(v1(memoryMB=None), "openpai-v1", "memoryMB") == Fix("/taskRoles/0/memoryMB")
 
 
-def test_value_beside_unreadable_one_is_not_compared_with_a_default() -> None:
+def test_value_beside_unreadable_one_is_not_compared_with_default() -> None:
     text = v1(memoryMB="plenty", shmMB=4096, taskNumber="some", minFailedTaskCount=3)
     told = {each.code: each.fix for each in findings(text, "openpai-v1")}
     assert told.keys() == {"wrong_type"}
@@ -202,9 +202,7 @@ def test_value_beside_unreadable_one_is_not_compared_with_a_default() -> None:
         ("sbatch", "#!/bin/bash\n#SBATCH --dependency=afterok:1?afterany:2\nrun\n", "dependency", None),
     ],
 )
-def test_fix_in_every_dialect_is_what_was_meant_or_none(
-    name: str, text: str, key: str, meant: object
-) -> None:
+def test_fix_in_every_dialect_has_meant_value_or_none(name: str, text: str, key: str, meant: object) -> None:
     fix = fix_at(text, name, key)
     assert (fix.value if fix else None) == meant
 
@@ -224,7 +222,7 @@ def test_fix_in_every_dialect_is_what_was_meant_or_none(
         ("sbatch", "#!/bin/bash\n#SBATCH -N 2 --partiton=a --mem=1G # fast\nrun\n", "partiton", "partition"),
     ],
 )  # fmt: skip
-def test_misspelt_key_is_renamed_by_its_fix_and_all_else_stays(
+def test_misspelt_key_is_renamed_by_its_fix_and_rest_stays(
     name: str, text: str, typo: str, key: str | None
 ) -> None:
     fix = fix_at(text, name, typo)
@@ -240,12 +238,12 @@ def test_misspelt_key_is_renamed_by_its_fix_and_all_else_stays(
 @pytest.mark.parametrize(
     "typo", ["memoryGB", "maxFailedTaskCount", "gpuNumbers_", "xpuNumber", "portlist2", "shmGB", "hmMB"]
 )
-def test_key_that_may_mean_another_thing_has_no_fix(typo: str) -> None:
+def test_key_with_ambiguous_meaning_has_no_fix(typo: str) -> None:
     text = v1(**{typo: 8}, portList=[])
     assert fix_at(text, "openpai-v1", typo) is None
 
 
-def test_second_misspelling_of_one_key_is_not_renamed_too() -> None:
+def test_second_misspelling_of_one_key_is_not_renamed() -> None:
     text = v1(minSuceededTaskCount=1, minSucceededTaskCuont=2)
     renamed = [each.fix for each in findings(text, "openpai-v1") if each.fix and each.fix.key]
     assert len(renamed) == 1
@@ -255,14 +253,14 @@ def test_second_misspelling_of_one_key_is_not_renamed_too() -> None:
     )
 
 
-def test_comments_and_order_stay_when_a_key_is_renamed() -> None:
+def test_key_rename_preserves_comments_and_order() -> None:
     text = '{\n  // which\n  "jobName": "j", "iamge": "i", // what\n  "taskRoles": []\n}\n'
     fixes = [Fix("/iamge", key="image"), Fix("/jobName", "k")]
     made = dialects.get("openpai-v1").apply_fixes(Document(text), fixes)
     assert made == text.replace("iamge", "image").replace('"j"', '"k"')
 
 
-def test_template_that_begins_like_another_is_not_renamed_with_it() -> None:
+def test_template_fix_leaves_template_with_same_prefix_unchanged() -> None:
     commands = '["run <% $parameters.rat %> <% $parameters.rat_of_all %>"]'
     text = v2().replace("commands: [run]", f"commands: {commands}") + "parameters: {rate: 1, rat_of_all: 2}\n"
     made = apply_all_fixes(check(Document(text, "openpai-v2"))).document.text
@@ -287,7 +285,7 @@ READABLE = [(name, text) for name in dialects.NAMES for text in samples(name).va
 
 
 @given(case=st.sampled_from(READABLE), number=st.integers(0, 10_000), garbage=GARBAGE, rename=st.booleans())
-def test_fix_changes_nothing_but_what_it_is_about(
+def test_fix_changes_only_its_target(
     case: tuple[str, str], number: int, garbage: object, rename: bool
 ) -> None:
     name, text = case
@@ -346,9 +344,7 @@ def within(at: str, allowed: tuple[str, ...], name: str) -> bool:
     unit=st.sampled_from(["k", "M", "MB", "Mi", "MiB", "G", "GB", "Gi", "GiB", "T", "TiB", " GB", " Mi"]),
     key=st.sampled_from([("MiB", 1), ("GiB", 1024)]),
 )
-def test_whole_number_in_unit_is_the_written_amount_rounded_up(
-    number: Any, unit: str, key: tuple[str, int]
-) -> None:
+def test_whole_in_unit_rounds_written_amount_up(number: Any, unit: str, key: tuple[str, int]) -> None:
     in_mib = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 2**20}[unit.strip()[0].lower()]
     exact = float(number) * in_mib / key[1]
     assert abs((amounts.whole_in_unit(f"{number}{unit}", key[0]) or 0) - math.ceil(exact - 1e-9)) <= 0

@@ -39,7 +39,7 @@ HARMLESS = {"sbatch": 1}
 
 @pytest.mark.parametrize("what", ALIKE)
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_what_was_made_to_hurt_is_refused_soon_and_within_little_memory(name: str, what: str) -> None:
+def test_hostile_text_is_refused_within_time_and_memory_limits(name: str, what: str) -> None:
     refusals(name, "")  # what is imported and compiled at first use is no part of it
     cpu_s, memory = cost(lambda: refusals(name, ALIKE[what]))
     assert cpu_s < MOST_CPU_S
@@ -47,7 +47,7 @@ def test_what_was_made_to_hurt_is_refused_soon_and_within_little_memory(name: st
 
 
 @pytest.mark.parametrize("what", ALIKE)
-def test_nothing_hurts_while_its_dialect_is_looked_for(what: str) -> None:
+def test_dialect_detection_of_hostile_text_is_fast(what: str) -> None:
     begun = time.process_time()
     found = Document(ALIKE[what]).candidates
     assert time.process_time() - begun < MOST_CPU_S
@@ -57,10 +57,10 @@ def test_nothing_hurts_while_its_dialect_is_looked_for(what: str) -> None:
 @pytest.mark.parametrize(
     ("name", "what", "text"), SPOILT, ids=[f"{name}: {what}" for name, what, _ in SPOILT]
 )
-def test_one_impossible_thing_in_a_good_file_is_refused(name: str, what: str, text: str) -> None:
+def test_good_file_with_one_impossible_value_is_refused(name: str, what: str, text: str) -> None:
     assert refusals(name, text)
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_kind_of_impossible_thing_is_tried(name: str) -> None:
+def test_hostile_samples_cover_every_kind_of_impossible_value(name: str) -> None:
     assert len([each for each in SPOILT if each[0] == name]) == 4 - HARMLESS.get(name, 0)

@@ -27,7 +27,7 @@ SEED = (
 LETS_IN = "--NotebookApp.allow_remote_access=True"
 
 
-def test_the_scm_pages_command_is_fixed() -> None:
+def test_jupyter_command_of_scm_page_is_fixed() -> None:
     fixed = fix_command(SEED)
     assert fixed is not None
     assert fixed.command == (
@@ -74,14 +74,14 @@ def test_the_scm_pages_command_is_fixed() -> None:
         ),
     ],
 )
-def test_open_servers_are_closed_however_they_are_started(command: str, fixed: str) -> None:
+def test_jupyter_fix_closes_open_server_however_started(command: str, fixed: str) -> None:
     found = fix_command(command)
     assert found is not None
     assert found.command == PREFIX + fixed
     assert "token_empty" in found.findings
 
 
-def test_working_quotes_are_all_that_a_protected_server_needs() -> None:
+def test_jupyter_fix_of_protected_server_changes_only_quotes() -> None:
     found = fix_command(r"jupyter lab --ip 0.0.0.0 --NotebookApp.token=\"abc\"")
     assert found is not None
     assert found.command == "jupyter lab --ip 0.0.0.0 --NotebookApp.token=abc"
@@ -103,11 +103,11 @@ def test_working_quotes_are_all_that_a_protected_server_needs() -> None:
         "'jupyter notebook --NotebookApp.token=",
     ],
 )
-def test_what_needs_no_fixing_or_is_no_server_is_left_alone(command: str) -> None:
+def test_jupyter_fix_leaves_safe_and_other_commands_alone(command: str) -> None:
     assert fix_command(command) is None
 
 
-def test_what_was_fixed_needs_no_fixing() -> None:
+def test_jupyter_fix_of_fixed_command_does_nothing() -> None:
     fixed = fix_command(SEED)
     assert fixed is not None
     assert fix_command(fixed.command) is None
@@ -117,7 +117,7 @@ PIECES = [*" -=.'\"\\;&|#()\n$", "jupyter notebook", " --NotebookApp.token=", " 
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_any_text_is_fixed_once_or_left_alone(command: str) -> None:
+def test_jupyter_fix_of_any_text_applies_at_most_once(command: str) -> None:
     fixed = fix_command(command)
     assert fixed is None or fix_command(fixed.command) is None
 
@@ -156,24 +156,24 @@ HEAPS = [
 
 
 @pytest.mark.parametrize(("before", "piece", "after"), HEAPS)
-def test_four_times_the_text_is_at_most_four_times_the_work(before: str, piece: str, after: str) -> None:
+def test_jupyter_fix_work_grows_linearly_with_text(before: str, piece: str, after: str) -> None:
     once, four_times = (work_on(before + piece * count + after) for count in (2_000, 8_000))
     assert four_times <= 4 * once + 50
 
 
 @pytest.mark.parametrize("piece", ["word ", "x", "\\\n", "env "])
-def test_plain_words_are_passed_over_however_many(piece: str) -> None:
+def test_jupyter_fix_skips_plain_words_without_extra_work(piece: str) -> None:
     few, many = (work_on(OPEN + piece * count) for count in (1_000, 200_000))
     assert many <= few + 50
 
 
-def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
+def test_jupyter_name_after_too_many_words_is_not_found() -> None:
     found = fix_command("env A=1 " * (jupyter_commands.MOST_WORDS_BEFORE // 2 - 1) + OPEN)
     assert found is not None
     assert fix_command("env A=1 " * jupyter_commands.MOST_WORDS_BEFORE + OPEN) is None
 
 
-def test_command_that_names_jupyter_too_often_is_left_alone() -> None:
+def test_jupyter_fix_leaves_command_with_too_many_servers_alone() -> None:
     assert fix_command(f"{OPEN}; " * jupyter_commands.MAX_SERVERS) is not None
     assert fix_command(f"{OPEN}; " * (jupyter_commands.MAX_SERVERS + 1)) is None
 
@@ -214,7 +214,7 @@ def running(command: str, port: int, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not shutil.which("jupyter", path=Path(sys.executable).parent), reason="no Jupyter here")
-def test_the_fixed_command_asks_a_real_jupyter_for_the_token(tmp_path: Path) -> None:
+def test_jupyter_fixed_command_requires_token_from_real_server(tmp_path: Path) -> None:
     fixed = fix_command(SEED)
     assert fixed is not None
     port, gateway = free_port(), "x1.apps.localhost:8000"

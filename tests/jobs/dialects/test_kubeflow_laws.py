@@ -27,7 +27,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(kubeflow_specs())
-def test_what_a_manifest_can_say_comes_back(spec: JobSpec) -> None:
+def test_kubeflow_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = KUBEFLOW.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert KUBEFLOW.parse(Document(rendered.text)).spec == spec
@@ -35,7 +35,7 @@ def test_what_a_manifest_can_say_comes_back(spec: JobSpec) -> None:
 
 @big
 @given(kubeflow_texts())
-def test_an_unchanged_manifest_stays_byte_for_byte(text: str) -> None:
+def test_kubeflow_manifest_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = KUBEFLOW.parse(Document(text))
     assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
@@ -43,7 +43,7 @@ def test_an_unchanged_manifest_stays_byte_for_byte(text: str) -> None:
 
 @big
 @given(kubeflow_texts())
-def test_a_manifest_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_kubeflow_manifest_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = KUBEFLOW.parse(Document(text))
     again = KUBEFLOW.parse(Document(KUBEFLOW.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -52,7 +52,7 @@ def test_a_manifest_written_anew_says_the_same_with_its_unknown_keys(text: str) 
 
 @big
 @given(kubeflow_texts(), kubeflow_specs())
-def test_a_changed_manifest_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_kubeflow_manifest_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = KUBEFLOW.parse(Document(text))
     changed = KUBEFLOW.parse(Document(KUBEFLOW.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -64,7 +64,7 @@ def test_a_changed_manifest_says_what_it_shall_and_keeps_its_unknown_keys(text: 
 
 @big
 @given(kubeflow_texts())
-def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+def test_kubeflow_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = KUBEFLOW.parse(Document(text))
     again = KUBEFLOW.with_secrets(Document(parsed.text), parsed.secrets)
     assert KUBEFLOW.parse(Document(again)).secrets == parsed.secrets
@@ -82,7 +82,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
         ),
     )
 )
-def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+def test_kubeflow_parser_reads_or_refuses_any_object_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
         KUBEFLOW.parse(Document(text))

@@ -61,7 +61,7 @@ def job(kind: str, roles: dict[str, int], **spec: Any) -> JobSpec:
     return KUBEFLOW.parse(Document(yaml.safe_dump(value))).spec
 
 
-def test_a_pod_becomes_a_replica() -> None:
+def test_kubeflow_pod_becomes_a_replica() -> None:
     spec = KUBEFLOW.parse(Document(TEXT)).spec
     assert spec == JobSpec(
         name="simple",
@@ -88,7 +88,9 @@ def test_a_pod_becomes_a_replica() -> None:
         (["bash", "-c", "one", "two"], [], "bash -c one two"),
     ],
 )
-def test_a_command_in_words_becomes_a_shells(command: list[str], args: list[str], shell: str) -> None:
+def test_container_command_words_become_shell_command(
+    command: list[str], args: list[str], shell: str
+) -> None:
     spec = container(command=command, args=args, env=[{"name": "A", "value": "1"}])
     assert spec.roles[0].command == shell
 
@@ -106,12 +108,12 @@ def test_a_command_in_words_becomes_a_shells(command: list[str], args: list[str]
         ({"amd.com/gpu": "2", "rdma/hca_shared": 1}, {"gpus": 2, "rdma": True}),
     ],
 )
-def test_quantities(limits: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_resource_quantities_are_converted(limits: dict[str, Any], expected: dict[str, Any]) -> None:
     has = container(resources={"limits": limits}).roles[0].resources
     assert {name: getattr(has, name) for name in expected} == expected
 
 
-def test_requests_count_where_there_is_no_limit() -> None:
+def test_resource_requests_count_where_limit_is_missing() -> None:
     has = (
         container(resources={"limits": {"cpu": 2}, "requests": {"cpu": 1, "memory": "2Gi"}})
         .roles[0]
@@ -133,14 +135,14 @@ def test_requests_count_where_there_is_no_limit() -> None:
         ("XGBoostJob", {"Master": 1, "Worker": 3}, {}, {"Master": 1, "Worker": None}),
     ],
 )
-def test_when_a_job_has_succeeded(
+def test_success_condition_follows_kind_and_roles(
     kind: str, roles: dict[str, int], more: dict[str, Any], ends: dict[str, int | None]
 ) -> None:
     found = {role.name: role.completion.min_succeeded for role in job(kind, roles, **more).roles}
     assert found == ends
 
 
-def test_workers_that_come_and_go_may_fail() -> None:
+def test_dynamic_workers_may_fail() -> None:
     roles = job("TFJob", {"Chief": 1, "Worker": 3}, enableDynamicWorker=True).roles
     assert roles[1].completion == CompletionPolicy(min_failed=None)
 
@@ -156,7 +158,9 @@ def test_workers_that_come_and_go_may_fail() -> None:
         ("Always", None, RetryPolicy(limit=None, on_success=True)),
     ],
 )
-def test_what_is_started_again(policy: str | None, backoff: int | None, retry: RetryPolicy) -> None:
+def test_retry_follows_restart_policy_and_backoff_limit(
+    policy: str | None, backoff: int | None, retry: RetryPolicy
+) -> None:
     text = TEXT.replace(
         "restartPolicy: Never", f"restartPolicy: {policy}" if policy else "{}: {}".format("x", 1)
     )
@@ -165,7 +169,7 @@ def test_what_is_started_again(policy: str | None, backoff: int | None, retry: R
     assert KUBEFLOW.parse(Document(text)).spec.retry == retry
 
 
-def test_workers_of_an_mpi_job_have_a_command_of_their_own() -> None:
+def test_mpi_workers_have_their_own_command() -> None:
     text = samples("kubeflow")["mpi.yaml"]
     parsed = KUBEFLOW.parse(Document(text))
     assert [role.command for role in parsed.spec.roles] == [
@@ -178,7 +182,7 @@ def test_workers_of_an_mpi_job_have_a_command_of_their_own() -> None:
     assert "kubeflow.org/v2beta1" in again
 
 
-def test_what_a_pod_mounts() -> None:
+def test_pod_mounts_are_read() -> None:
     spec = KUBEFLOW.parse(Document(samples("kubeflow")["pytorch.yaml"])).spec
     assert spec.mounts == (
         Mount(uri="pvc://datasets/imagenet", path="/data", read_only=True),
@@ -219,7 +223,7 @@ spec:
 """
 
 
-def test_an_empty_folder_is_carried_unless_it_is_shared_or_mounted_in_part() -> None:
+def test_empty_dir_is_carried_unless_shared_or_mounted_in_part() -> None:
     parsed = KUBEFLOW.parse(Document(EMPTY))
     assert parsed.spec.mounts == (
         Mount(uri="emptydir://", path="/scratch"),
@@ -232,7 +236,7 @@ def test_an_empty_folder_is_carried_unless_it_is_shared_or_mounted_in_part() -> 
     assert again.spec.mounts == parsed.spec.mounts
 
 
-def test_what_is_not_run_is_told() -> None:
+def test_manifest_parts_not_run_are_reported() -> None:
     parsed = KUBEFLOW.parse(Document(samples("kubeflow")["pytorch.yaml"]))
     told = {note.code for note in parsed.notes}
     assert {"container_kept", "value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
@@ -256,7 +260,7 @@ def test_what_is_not_run_is_told() -> None:
         ("# Mine.", "kind: TFJob\n---", "yaml_documents", (1, 1), False),
     ],
 )
-def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
+def test_manifest_problem_has_place_source_and_possible_fix(
     before: str, after: str, code: str, place: tuple[int, int], cured: bool
 ) -> None:
     text = TEXT.replace(before, after, 1)
@@ -268,13 +272,13 @@ def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
         assert KUBEFLOW.parse(Document(KUBEFLOW.apply_fixes(Document(text), [found[0].fix]))).spec.name
 
 
-def test_a_job_without_roles_lacks_them() -> None:
+def test_job_without_roles_is_refused() -> None:
     bare = TEXT.partition("  pytorchReplicaSpecs")[0]
     assert [each.code for each in problems(f"{bare}  runPolicy: {{}}\n")] == ["required"]
     assert [each.code for each in problems(f"{bare}  pytorchReplicaSpecs: {{}}\n")] == ["required"]
 
 
-def test_a_job_that_lacks_its_launcher_is_told_so() -> None:
+def test_mpi_job_without_launcher_is_reported() -> None:
     text = KUBEFLOW.render(job("MPIJob", {"Worker": 2}), {}).text
     lacking = [
         note.params["lacking"]
@@ -284,7 +288,7 @@ def test_a_job_that_lacks_its_launcher_is_told_so() -> None:
     assert lacking == ["Launcher"]
 
 
-def test_another_value_changes_its_line_only() -> None:
+def test_changed_value_changes_only_its_line() -> None:
     parsed = KUBEFLOW.parse(Document(TEXT))
     role = parsed.spec.roles[0].model_copy(update={"replicas": 4})
     wanted = parsed.spec.model_copy(update={"name": "other", "roles": (role,)})
@@ -292,7 +296,7 @@ def test_another_value_changes_its_line_only() -> None:
     assert after == TEXT.replace("replicas: 2 ", "replicas: 4 ").replace("name: simple", "name: other")
 
 
-def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
+def test_foreign_names_and_roles_are_adapted() -> None:
     roles = (
         RoleSpec(name="ps_server", replicas=2, command="ps", image="i"),
         RoleSpec(name="worker", replicas=2, command="w", image="i"),
@@ -309,14 +313,14 @@ def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
     assert {note.pointer for note in rendered.notes} >= {"/name", "/framework", "/roles/0/name"}
 
 
-def test_a_manifest_is_recognised_by_its_kind() -> None:
+def test_manifest_is_recognised_by_its_kind() -> None:
     assert Document(TEXT).candidates[0].why == "kind"
     assert Document(TEXT.replace("kind: PyTorchJob", "kind: JAXJob")).candidates[0].why == "api_group"
     assert Document(TEXT + "\t- [").candidates[0].why == "keys_seen"
     assert KUBEFLOW.sniff(Document("apiVersion: v1\nkind: Pod\n")) is None
 
 
-def test_a_container_without_a_name_is_refused() -> None:
+def test_container_without_name_is_refused() -> None:
     (found,) = problems(TEXT.replace("- name: pytorch\n              image", "- image"))
     assert (found.code, found.params["key"]) == ("required", "name")
     assert found.pointer.endswith("/containers/0/name")

@@ -52,12 +52,12 @@ def run(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_plain_program_reads_checks_and_converts() -> None:
+def test_dialects_library_works_in_plain_program() -> None:
     lines = run(PROGRAM, str(ROOT / "tests" / "data" / "seeds" / "dlc-tfjob.json")).splitlines()
     assert [line.split()[0] for line in lines] == [*dialects.NAMES, "unknown_dialect"]
 
 
-def test_the_program_of_the_documentation_runs() -> None:
+def test_documentation_program_runs() -> None:
     page = (ROOT / "docs" / "job-files.md").read_text(encoding="utf-8")
     [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     printed = run(program + "\nimport sys; assert 'django' not in sys.modules")
@@ -66,7 +66,7 @@ def test_the_program_of_the_documentation_runs() -> None:
     assert "openpai-v1 my_job 2" in printed
 
 
-def test_the_documentation_names_every_dialect_and_its_files() -> None:
+def test_documentation_names_every_dialect_and_file_suffix() -> None:
     page = (ROOT / "docs" / "job-files.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"^\| `([a-z0-9-]+)` \|.*\| `\.([a-z]+)` \|$", page, re.MULTILINE))
     assert named == {name: form.suffix for name, form in FORMATS.items()}

@@ -17,21 +17,21 @@ V1 = dialects.get("openpai-v1")
 
 
 @given(v1_specs())
-def test_what_v1_can_say_comes_back(spec: JobSpec) -> None:
+def test_v1_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = V1.render(spec, {})
     assert rendered.notes == ()
     assert V1.parse(Document(rendered.text)).spec == spec
 
 
 @given(v1_texts())
-def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
+def test_v1_file_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = V1.parse(Document(text))
     assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert V1.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @given(v1_texts())
-def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_v1_file_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = V1.parse(Document(text))
     again = V1.parse(Document(V1.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -39,7 +39,7 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 
 
 @given(v1_texts(), v1_specs())
-def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_v1_file_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = V1.parse(Document(text))
     changed = V1.parse(Document(V1.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -50,7 +50,7 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 
 @given(v1_texts(), st.integers(1, 9))
-def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
+def test_v1_render_of_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
     spec = V1.parse(Document(text)).spec
     role = spec.roles[0].model_copy(update={"replicas": replicas})
     wanted = spec.model_copy(update={"roles": (role, *spec.roles[1:])})
@@ -61,7 +61,7 @@ def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
 
 
 @given(v1_texts())
-def test_the_schema_accepts_what_is_accepted_without_a_note(text: str) -> None:
+def test_v1_schema_accepts_files_parsed_without_notes(text: str) -> None:
     parsed = V1.parse(Document(text))
     if not {note.code for note in parsed.notes} & {"raised", "below_advised", "number_from_text"}:
         jsonschema.Draft202012Validator(dict(V1.schema())).validate(read(Document(text)).value)
@@ -73,7 +73,7 @@ def test_the_schema_accepts_what_is_accepted_without_a_note(text: str) -> None:
         values | st.lists(st.dictionaries(st.sampled_from(["name", "command", "portList", "shmMB"]), values)),
     )
 )
-def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+def test_v1_parser_reads_or_refuses_any_object_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
         V1.parse(Document(text))

@@ -54,7 +54,7 @@ def without(value: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: each for name, each in value.items() if name != key}
 
 
-def test_a_complete_file_needs_no_note() -> None:
+def test_complete_file_needs_no_note() -> None:
     assert parse(job()).notes == ()
 
 
@@ -113,13 +113,13 @@ def test_a_complete_file_needs_no_note() -> None:
         ),
     ],
 )
-def test_what_both_pages_forbid_is_refused(value: Any, code: str, pointer: str) -> None:
+def test_value_forbidden_by_both_pages_is_refused(value: Any, code: str, pointer: str) -> None:
     found = problem(value)
     assert (found.code, found.pointer) == (code, pointer)
     assert found.source
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
+def test_problems_are_reported_at_once_in_text_order() -> None:
     value = {"taskRoles": [role(shmMB=9000, name="a-b")], "jobName": "a b", "retryCount": -3}
     found = problems(value)
     assert [each.pointer for each in found] == [
@@ -132,7 +132,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
     assert all(each.line == 1 and each.column for each in found)
 
 
-def test_a_thousand_problems_are_a_hundred_and_a_number() -> None:
+def test_problems_over_one_hundred_are_summarised_by_count() -> None:
     found = problems(job(*[role(name="a b", command="") for _ in range(600)]))
     assert len(found) == 101
     assert (found[-1].code, found[-1].params["count"]) == ("more_problems", 1100)
@@ -152,18 +152,18 @@ def test_a_thousand_problems_are_a_hundred_and_a_number() -> None:
         (job(jobEnvs=None), Fix("/jobEnvs")),
     ],
 )
-def test_a_fix_is_offered_and_cures(value: Any, fix: Fix) -> None:
+def test_fix_is_offered_and_solves_its_problem(value: Any, fix: Fix) -> None:
     text = json.dumps(value)
     assert problem(value).fix == fix
     V1.parse(Document(V1.apply_fixes(Document(text), [fix])))
 
 
-def test_a_proposed_name_is_not_another_roles() -> None:
+def test_proposed_role_name_avoids_names_of_other_roles() -> None:
     found = problems(job(role(name="a_b"), role(name="a-b"), role(name="a b")))
     assert [each.fix and each.fix.value for each in found] == ["a_b_2", "a_b_3"]
 
 
-def test_numbers_that_no_machine_can_do_are_raised_with_a_note() -> None:
+def test_numbers_below_minimum_are_raised_with_a_note() -> None:
     parsed = parse(
         job(
             role(
@@ -189,13 +189,13 @@ def test_numbers_that_no_machine_can_do_are_raised_with_a_note() -> None:
     ]
 
 
-def test_little_memory_is_taken_as_it_is_with_a_note() -> None:
+def test_small_memory_is_accepted_with_a_note() -> None:
     parsed = parse(job(role(memoryMB=64)))
     assert parsed.spec.roles[0].resources.memory_mib == 64
     assert noted(parsed) == [("below_advised", "/taskRoles/0/memoryMB")]
 
 
-def test_what_openpai_fills_in_is_filled_in_and_told_where_the_scm_page_asks_for_it() -> None:
+def test_missing_fields_get_openpai_defaults_with_notes() -> None:
     parsed = parse(job({"name": "main", "command": "run", "portList": [{"label": "a"}]}))
     (made,) = parsed.spec.roles
     has = made.resources
@@ -213,12 +213,12 @@ def test_what_openpai_fills_in_is_filled_in_and_told_where_the_scm_page_asks_for
     }
 
 
-def test_the_default_of_shared_memory_may_be_more_than_the_memory() -> None:
+def test_shared_memory_default_may_exceed_memory() -> None:
     assert parse(job(role(memoryMB=32))).spec.roles[0].resources.shm_mib == 64
 
 
 @pytest.mark.parametrize("number", ["2", " 2 ", "2.0", "+2", "2e0", 2.0])
-def test_numbers_in_quotes_are_numbers_as_in_openpai(number: str | float) -> None:
+def test_numbers_in_quotes_are_read_as_numbers(number: str | float) -> None:
     parsed = parse(job(role(taskNumber=number)))
     assert parsed.spec.roles[0].replicas == 2
     codes = [note.code for note in parsed.notes]
@@ -236,7 +236,7 @@ def test_numbers_in_quotes_are_numbers_as_in_openpai(number: str | float) -> Non
         ),
     ],
 )
-def test_null_counts_are_not_the_default(counts: dict[str, Any], policy: CompletionPolicy) -> None:
+def test_null_counts_differ_from_default(counts: dict[str, Any], policy: CompletionPolicy) -> None:
     assert parse(job(role(**counts))).spec.roles[0].completion == policy
 
 
@@ -249,18 +249,18 @@ def test_null_counts_are_not_the_default(counts: dict[str, Any], policy: Complet
         (-2, RetryPolicy(limit=None, on_success=True, fancy=False)),
     ],
 )
-def test_retry_counts_below_zero_are_openpais(count: int, policy: RetryPolicy) -> None:
+def test_retry_count_below_zero_follows_openpai(count: int, policy: RetryPolicy) -> None:
     parsed = parse(job(retryCount=count))
     assert parsed.spec.retry == policy
     assert noted(parsed) == ([("looser_rule", "/retryCount")] if count < 0 else [])
 
 
-def test_a_tilde_in_the_job_name_is_the_scm_pages() -> None:
+def test_tilde_in_job_name_is_accepted_by_scm_page_rule() -> None:
     (note,) = parse(job(jobName="a~b")).notes
     assert (note.code, note.params["applied"]) == ("looser_rule", "SCM page")
 
 
-def test_of_two_roles_or_ports_with_one_name_the_later_counts_as_in_openpai() -> None:
+def test_duplicate_role_or_port_name_uses_the_later_one() -> None:
     ports = [{"label": "p", "beginAt": 1, "portNumber": 1}, {"label": "p", "beginAt": 2, "portNumber": 1}]
     parsed = parse(job(role(command="old"), role(name="b"), role(command="new", portList=ports)))
     assert [(each.name, each.command) for each in parsed.spec.roles] == [("main", "new"), ("b", "run")]
@@ -271,7 +271,7 @@ def test_of_two_roles_or_ports_with_one_name_the_later_counts_as_in_openpai() ->
     ]
 
 
-def test_names_that_a_shell_cannot_expand_are_told() -> None:
+def test_names_unusable_in_shell_are_reported() -> None:
     ports = [{"label": "a.b", "beginAt": 0, "portNumber": 1}]
     assert noted(parse(job(role(name="a~b", portList=ports)))) == [
         ("name_unexpandable", "/taskRoles/0/portList/0/label"),
@@ -279,7 +279,7 @@ def test_names_that_a_shell_cannot_expand_are_told() -> None:
     ]
 
 
-def test_places_and_the_registry_file_are_kept_with_their_variables() -> None:
+def test_directories_and_auth_file_keep_their_variables() -> None:
     parsed = parse(
         job(
             authFile="hdfs://a",
@@ -296,12 +296,12 @@ def test_places_and_the_registry_file_are_kept_with_their_variables() -> None:
     )
 
 
-def test_output_has_openpais_default() -> None:
+def test_output_directory_has_openpai_default() -> None:
     default = Mount(purpose=MountPurpose.OUTPUT, uri=keys.DEFAULT_OUTPUT)
     assert parse(job(outputDir="")).spec.mounts == (default,)
 
 
-def test_what_concerns_every_role_reaches_every_role() -> None:
+def test_job_wide_settings_reach_every_role() -> None:
     spec = parse(job(role(), role(name="b"), gpuType="P100", jobEnvs={"paiAzRDMA": True})).spec
     assert {(each.image, each.resources.gpu_type, each.resources.rdma) for each in spec.roles} == {
         ("i", "P100", True)
@@ -309,7 +309,7 @@ def test_what_concerns_every_role_reaches_every_role() -> None:
     assert spec.env == {}
 
 
-def test_variables_are_texts() -> None:
+def test_variables_are_converted_to_texts() -> None:
     parsed = parse(
         job(jobEnvs={"A": "x", "B": 1, "C": 1.5, "D": True, "E": None, "F": {"a": [1]}, "G": 2.0, "a_1": "y"})
     )
@@ -326,7 +326,7 @@ def test_variables_are_texts() -> None:
     assert noted(parsed) == [("env_value_converted", "/jobEnvs/F")]
 
 
-def test_variables_that_no_shell_can_use_are_kept_for_export_only() -> None:
+def test_variables_unusable_in_shell_are_stored_for_export_only() -> None:
     parsed = parse(job(jobEnvs={"a-b": "x", "1a": "y", "a/b": "z"}))
     assert parsed.spec.env == {}
     assert parsed.extras == {"/jobEnvs/a-b": "x", "/jobEnvs/1a": "y", "/jobEnvs/a~1b": "z"}
@@ -334,11 +334,11 @@ def test_variables_that_no_shell_can_use_are_kept_for_export_only() -> None:
 
 
 @pytest.mark.parametrize(("value", "seconds"), [(True, 604_800), (False, 0), ("true", 0), (1, 0)])
-def test_is_debug_keeps_a_failed_container_for_a_week(value: Any, seconds: int) -> None:
+def test_is_debug_sets_retention_of_failed_container(value: Any, seconds: int) -> None:
     assert parse(job(jobEnvs={"isDebug": value})).spec.keep_failed_s == seconds
 
 
-def test_what_means_nothing_here_is_kept_and_told() -> None:
+def test_unused_keys_are_stored_and_reported() -> None:
     value = job(role(storageGB=5, x=1), extras={"a": [1]}, killAllOnCompletedTaskNumber=1, tmp={}, gpuTyp="x")
     parsed = parse(value)
     assert parsed.extras == {
@@ -380,7 +380,7 @@ def test_secrets_leave_the_text() -> None:
     assert V1.with_secrets(Document(parsed.text), parsed.secrets) == text
 
 
-def test_a_text_without_its_secrets_says_the_same_and_has_none_to_give() -> None:
+def test_text_without_secrets_means_the_same_and_has_none() -> None:
     first = V1.parse(Document(json.dumps(job(jobEnvs={"API_KEY": "x"}, codeDir="ftp://a:b@c"))))
     second = V1.parse(Document(first.text))
     assert second.spec == first.spec
@@ -388,26 +388,26 @@ def test_a_text_without_its_secrets_says_the_same_and_has_none_to_give() -> None
     assert second.text == first.text
 
 
-def test_a_secret_of_ones_own_is_named_by_hand() -> None:
+def test_secret_reference_written_by_hand_is_read() -> None:
     parsed = parse(job(jobEnvs={"ANYTHING": "$SECRET:my.key"}))
     assert parsed.spec.secret_env == {"ANYTHING": SecretRef(name="my.key")}
     assert parsed.secrets == {}
 
 
-def test_a_password_or_an_invisible_character_in_a_command_is_told() -> None:
+def test_password_or_invisible_character_in_command_is_reported() -> None:
     found = parse(job(role(command="git clone https://me:pw@host/x &&\u200brun")))
     assert {code for code, _pointer in noted(found)} == {"password_in_command", "invisible_character"}
     assert noted(parse(job(role(command="git clone https://me:$PASSWORD@host/x")))) == []
 
 
-def test_an_image_with_blanks_is_told() -> None:
+def test_image_with_blanks_is_reported() -> None:
     assert noted(parse(job(image="a b"))) == [("image_with_blanks", "/image")]
 
 
 @pytest.mark.parametrize(
     ("values", "taken"), [(("null", "1"), 1), (("1", "null"), None), (("2", "1"), 1), (("true", "2"), 2)]
 )
-def test_a_repeated_key_counts_as_openpai_takes_it(values: tuple[str, str], taken: int | None) -> None:
+def test_repeated_key_counts_as_in_openpai(values: tuple[str, str], taken: int | None) -> None:
     first, last = (f'"minFailedTaskCount": {value},\n' for value in values)
     text = json.dumps(job(), indent=2).replace('"taskNumber"', f'{first}{last}"taskNumber"')
     parsed = V1.parse(Document(text))
@@ -424,7 +424,7 @@ def test_a_repeated_key_counts_as_openpai_takes_it(values: tuple[str, str], take
 @pytest.mark.parametrize(
     "members", ['"a": "x", "a": "y"', '"a": {}, "a": 1', '"PASSWORD": "x", "PASSWORD": null']
 )
-def test_a_repeated_key_that_hides_a_text_is_refused(members: str) -> None:
+def test_repeated_key_hiding_a_text_is_refused(members: str) -> None:
     text = json.dumps(job()).replace('"jobName"', f'"jobEnvs": {{{members}}}, "jobName"')
     with pytest.raises(Refused) as caught:
         V1.parse(Document(text))

@@ -32,7 +32,7 @@ def samples() -> Iterator[Any]:
         yield pytest.param(name, verdict, id=name)
 
 
-def test_the_helloworld_of_the_scm_page_is_accepted_as_it_stands() -> None:
+def test_scm_helloworld_sample_is_accepted() -> None:
     parsed = V1.parse(Document(seed("helloworld")))
     (role,) = parsed.spec.roles
     assert parsed.spec.name == "helloworld_16be675e"
@@ -51,7 +51,7 @@ def test_the_helloworld_of_the_scm_page_is_accepted_as_it_stands() -> None:
     assert "/tmp" in parsed.extras
 
 
-def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_fixed() -> None:
+def test_scm_jupyter_sample_is_accepted_and_its_command_fixable() -> None:
     text = seed("jupyter")
     parsed = V1.parse(Document(text))
     (role,) = parsed.spec.roles
@@ -72,7 +72,7 @@ def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_fixed() 
 
 
 @pytest.mark.parametrize("name", ["helloworld", "jupyter"])
-def test_the_files_of_the_scm_page_go_through_unchanged(name: str) -> None:
+def test_scm_samples_survive_round_trip_unchanged(name: str) -> None:
     text = seed(name)
     parsed = V1.parse(Document(text))
     assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
@@ -81,7 +81,7 @@ def test_the_files_of_the_scm_page_go_through_unchanged(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "verdict"), list(samples()))
-def test_openpais_own_files_have_openpais_verdict(name: str, verdict: dict[str, Any]) -> None:
+def test_openpai_samples_get_the_verdict_of_openpai(name: str, verdict: dict[str, Any]) -> None:
     text = (SAMPLES / name).read_text()
     assert Document(text).dialect == "openpai-v1"
     if not verdict["accepted"]:

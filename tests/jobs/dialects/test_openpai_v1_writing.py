@@ -37,7 +37,7 @@ def notes(wanted: JobSpec) -> list[tuple[str, str]]:
     return [(note.code, note.pointer) for note in V1.render(wanted, {}).notes]
 
 
-def test_nothing_is_lost_of_what_v1_can_say() -> None:
+def test_v1_render_of_expressible_spec_loses_nothing() -> None:
     assert notes(spec()) == []
 
 
@@ -73,16 +73,18 @@ def test_nothing_is_lost_of_what_v1_can_say() -> None:
         ),
     ],
 )
-def test_what_v1_has_no_word_for_is_said_in_our_own_object(wanted: JobSpec, ours: dict[str, object]) -> None:
+def test_v1_render_stores_inexpressible_fields_in_own_object(
+    wanted: JobSpec, ours: dict[str, object]
+) -> None:
     assert notes(wanted) == []
     assert json.loads(V1.render(wanted, {}).text)["extras"] == {"jobConsole": ours}
 
 
-def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
+def test_v1_render_without_image_is_reported() -> None:
     assert notes(spec(role={"image": ""})) == [("no_image", "/image")]
 
 
-def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> None:
+def test_v1_render_stores_differing_images_and_gpu_types_in_own_object() -> None:
     one = RoleSpec(name="a", command="x", image="i", resources=Resources(gpus=1, gpu_type="P100"))
     two = RoleSpec(name="b", command="x", image="k", resources=Resources(gpus=1, gpu_type="TITANX"))
     rendered = V1.render(spec(roles=(one, two)), {})
@@ -94,13 +96,13 @@ def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> No
     assert rendered.notes == ()
 
 
-def test_names_that_become_equal_stay_apart() -> None:
+def test_v1_render_keeps_colliding_role_names_distinct() -> None:
     roles = tuple(RoleSpec(name=name, command="x", image="i") for name in ("a-b", "a+b", "a_b"))
     written = json.loads(V1.render(spec(roles=roles), {}).text)["taskRoles"]
     assert len({role["name"] for role in written}) == 3
 
 
-def test_secrets_are_written_as_placeholders() -> None:
+def test_v1_render_writes_secrets_as_placeholders() -> None:
     text = V1.render(spec(secret_env={"KEY": SecretRef(name="mine")}), {}).text
     assert json.loads(text)["jobEnvs"] == {"KEY": "$SECRET:mine"}
 
@@ -130,7 +132,7 @@ def roles(**changes: Any) -> tuple[RoleSpec, ...]:
     return (first.model_copy(update=changes), *rest)
 
 
-def test_a_change_changes_its_place_only() -> None:
+def test_v1_render_changes_only_the_changed_place() -> None:
     assert changed(name="k") == (BASE.replace('"j"', '"k"'), ())
     assert changed(roles=roles(command="go")) == (BASE.replace('"run"', '"go"'), ())
     assert changed(roles=roles(replicas=2)) == (BASE.replace('"x": [1]}', '"x": [1], "taskNumber": 2}'), ())
@@ -139,11 +141,11 @@ def test_a_change_changes_its_place_only() -> None:
     assert changed(quota="q")[0] == BASE.replace('"a": 1},', '"a": 1},\n  "virtualCluster": "q",')
 
 
-def test_a_renamed_role_keeps_its_place_its_comments_and_its_unknown_keys() -> None:
+def test_v1_render_of_renamed_role_keeps_place_comments_and_keys() -> None:
     assert changed(roles=roles(name="chief")) == (BASE.replace('"name": "main"', '"name": "chief"'), ())
 
 
-def test_of_two_roles_with_one_name_the_one_that_counts_is_changed() -> None:
+def test_v1_render_changes_the_effective_one_of_two_equal_roles() -> None:
     base = BASE.replace('"side"', '"main"')
     parsed = V1.parse(Document(base))
     (only,) = parsed.spec.roles
@@ -151,7 +153,7 @@ def test_of_two_roles_with_one_name_the_one_that_counts_is_changed() -> None:
     assert V1.render(wanted, {}, base=Document(base)).text == base.replace('"help"', '"go"')
 
 
-def test_roles_come_and_go() -> None:
+def test_v1_render_adds_and_removes_roles() -> None:
     first, second = V1.parse(Document(BASE)).spec.roles
     assert changed(roles=(first,))[0] == BASE.replace("]},\n", "]}\n").replace(
         '    {"name": "side", "command": "help"}\n', ""
@@ -163,7 +165,7 @@ def test_roles_come_and_go() -> None:
     assert [role.name for role in V1.parse(Document(text)).spec.roles] == ["main", "side", "third"]
 
 
-def test_what_cannot_be_patched_is_written_anew_with_its_unknown_keys() -> None:
+def test_v1_render_rewrites_unpatchable_file_with_unknown_keys() -> None:
     first, second = V1.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(second, first))
     assert [note.code for note in told] == ["written_anew"]
@@ -172,7 +174,7 @@ def test_what_cannot_be_patched_is_written_anew_with_its_unknown_keys() -> None:
     assert parsed.extras == V1.parse(Document(BASE)).extras
 
 
-def test_a_base_that_cannot_be_read_is_written_anew() -> None:
+def test_v1_render_rewrites_unreadable_base() -> None:
     rendered = V1.render(spec(), {}, base=Document("{"))
     assert [note.code for note in rendered.notes] == ["written_anew"]
     assert V1.parse(Document(rendered.text)).spec == spec()

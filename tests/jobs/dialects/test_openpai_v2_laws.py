@@ -20,21 +20,21 @@ V1, V2 = dialects.get("openpai-v1"), dialects.get("openpai-v2")
 
 
 @given(v2_specs(), st.booleans())
-def test_what_v2_can_say_comes_back(spec: JobSpec, as_json: bool) -> None:
+def test_v2_spec_survives_round_trip(spec: JobSpec, as_json: bool) -> None:
     rendered = V2.render(spec, {"json": True} if as_json else {})
     assert rendered.notes == ()
     assert V2.parse(Document(rendered.text)).spec == spec
 
 
 @given(v2_texts())
-def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
+def test_v2_file_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = V2.parse(Document(text))
     assert V2.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert V2.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @given(v2_texts())
-def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_v2_file_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = V2.parse(Document(text))
     again = V2.parse(Document(V2.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -42,7 +42,7 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 
 
 @given(v2_texts())
-def test_secrets_leave_the_text_and_come_back(text: str) -> None:
+def test_v2_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = V2.parse(Document(text))
     assert V2.parse(Document(parsed.text)).spec == parsed.spec
     filled = V2.with_secrets(Document(parsed.text), parsed.secrets)
@@ -51,7 +51,7 @@ def test_secrets_leave_the_text_and_come_back(text: str) -> None:
 
 
 @given(v2_texts(), v2_specs())
-def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_v2_file_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = V2.parse(Document(text))
     changed = V2.parse(Document(V2.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -62,7 +62,7 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 
 @given(v2_texts(), st.integers(1, 9))
-def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
+def test_v2_render_of_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
     spec = V2.parse(Document(text)).spec
     role = spec.roles[0].model_copy(update={"replicas": replicas})
     wanted = spec.model_copy(update={"roles": (role, *spec.roles[1:])})
@@ -73,7 +73,7 @@ def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
 
 
 @given(v2_texts())
-def test_the_schema_accepts_what_is_accepted(text: str) -> None:
+def test_v2_schema_accepts_parsed_files(text: str) -> None:
     V2.parse(Document(text))
     held = documents.read(Document(text), JS_YAML).value
     assert isinstance(held, dict)
@@ -82,7 +82,7 @@ def test_the_schema_accepts_what_is_accepted(text: str) -> None:
 
 
 @given(v1_specs())
-def test_what_v1_says_goes_through_v2_and_back_but_for_names(spec: JobSpec) -> None:
+def test_v1_spec_survives_v2_and_back_except_names(spec: JobSpec) -> None:
     text = V2.render(spec, {}).text
     said = V2.parse(Document(text)).spec
     back = V1.parse(Document(V1.render(said, {}).text)).spec
@@ -113,7 +113,7 @@ def _without_names(spec: JobSpec) -> dict[str, object]:
         ),
     )
 )
-def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+def test_v2_parser_reads_or_refuses_any_object_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
         V2.parse(Document(text))
@@ -128,7 +128,7 @@ def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> 
 
 
 @given(st.text("protclVersin:2\n -<%$}{[]#&*!'\"", max_size=60))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_v2_parser_refuses_random_text_with_problems(text: str) -> None:
     V2.sniff(Document(text))
     with pytest.raises(Refused) as caught:
         V2.parse(Document(text))

@@ -74,7 +74,7 @@ def noted(parsed: Parsed) -> list[tuple[str, str]]:
     return [(note.code, note.pointer) for note in parsed.notes]
 
 
-def test_a_complete_file_needs_no_note() -> None:
+def test_complete_file_needs_no_note() -> None:
     assert parse(job()).notes == ()
 
 
@@ -154,14 +154,14 @@ def test_a_complete_file_needs_no_note() -> None:
         (one(commands=["a", 1]), "wrong_type", "/taskRoles/main/commands/1"),
     ],
 )  # fmt: skip
-def test_what_openpai_forbids_is_refused(value: Any, code: str, pointer: str) -> None:
+def test_value_forbidden_by_openpai_is_refused(value: Any, code: str, pointer: str) -> None:
     (found,) = problems(value)
     assert (found.code, found.pointer) == (code, pointer)
     assert found.line == 1
     assert found.source
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
+def test_problems_are_reported_at_once_in_text_order() -> None:
     text = """
 protocolVersion: 2
 taskRoles:
@@ -198,13 +198,13 @@ name: a b
         ),
     ],
 )
-def test_a_fix_cures_its_problem(value: Any, fix: Fix) -> None:
+def test_fix_solves_its_problem(value: Any, fix: Fix) -> None:
     (found,) = problems(value)
     assert found.fix == fix
     assert parse(json.loads(V2.apply_fixes(Document(json.dumps(value)), [fix]))).spec.roles
 
 
-def test_a_role_with_a_forbidden_name_is_renamed_by_its_fix() -> None:
+def test_role_with_forbidden_name_is_renamed_by_its_fix() -> None:
     text = "protocolVersion: 2\nname: a\ntype: job\nprerequisites:\n- {type: dockerimage, name: i, uri: i}\n"
     text += "taskRoles:\n  g2p-train: # ours\n    dockerImage: i\n    commands: [run]\n"
     text += "    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n"
@@ -217,7 +217,7 @@ def test_a_role_with_a_forbidden_name_is_renamed_by_its_fix() -> None:
     ] == ["g2p_train"]
 
 
-def test_what_is_said_nowhere_is_as_in_openpai() -> None:
+def test_missing_fields_get_openpai_defaults() -> None:
     (only,) = parse(job({"main": without(role(), "instances")})).spec.roles
     assert (only.replicas, only.resources.shm_mib) == (1, 512)
     assert only.completion == CompletionPolicy(min_failed=1, min_succeeded=None)
@@ -232,12 +232,14 @@ def test_what_is_said_nowhere_is_as_in_openpai() -> None:
         ({}, (1, None)),
     ],
 )
-def test_counts_below_one_never_decide(said: dict[str, Any], policy: tuple[int | None, int | None]) -> None:
+def test_completion_counts_below_one_never_decide(
+    said: dict[str, Any], policy: tuple[int | None, int | None]
+) -> None:
     (only,) = parse(one(completion=said)).spec.roles
     assert (only.completion.min_failed, only.completion.min_succeeded) == policy
 
 
-def test_places_are_those_that_the_roles_ask_for() -> None:
+def test_mounts_are_those_requested_by_roles() -> None:
     value = job({"a": role(data="d", output="o", script="s"), "b": role(data="d")})
     value["prerequisites"] += [
         {"type": "data", "name": "d", "uri": ["hdfs://a", "hdfs://b"]},
@@ -257,12 +259,12 @@ def command(*commands: str, **changes: Any) -> str:
     return parse({**one(commands=list(commands)), **changes}).spec.roles[0].command
 
 
-def test_commands_are_one_script() -> None:
+def test_commands_are_joined_into_one_script() -> None:
     assert command("a\n", " b ", "if c\nthen d; fi") == "a\nb\nif c\nthen d; fi"
     assert command(" alone\n") == " alone\n"
 
 
-def test_templates_are_resolved_as_openpai_resolves_them() -> None:
+def test_templates_resolve_as_in_openpai() -> None:
     value = one(
         data="d",
         commands=[
@@ -275,7 +277,7 @@ def test_templates_are_resolved_as_openpai_resolves_them() -> None:
     assert command("<% other %> <% $x.y %>") == "<% other %> <% $x.y %>", "what is no template stays"
 
 
-def test_the_chosen_deployment_stands_around_the_commands() -> None:
+def test_chosen_deployment_wraps_the_commands() -> None:
     deployments = [
         {"name": "other", "taskRoles": {"main": {"preCommands": ["no"]}}},
         {"name": "prod", "taskRoles": {"main": {"preCommands": ["before"], "postCommands": ["after"]}}},
@@ -284,7 +286,7 @@ def test_the_chosen_deployment_stands_around_the_commands() -> None:
     assert command("run", deployments=deployments) == "run"
 
 
-def test_exports_at_the_beginning_are_the_environment() -> None:
+def test_leading_exports_become_environment() -> None:
     value = job(
         {
             "a": role(commands=["export A=1", "export B='x y'", 'export C="<% $parameters.p %>"', "run"]),
@@ -303,7 +305,7 @@ def test_exports_at_the_beginning_are_the_environment() -> None:
     ]
 
 
-def test_secrets_leave_the_text_and_never_reach_a_command() -> None:
+def test_secrets_leave_text_and_never_reach_a_command() -> None:
     text = """
 protocolVersion: 2
 name: a
@@ -358,14 +360,14 @@ taskRoles:
     assert (filled.spec, filled.secrets) == (spec, parsed.secrets)
 
 
-def test_a_secret_that_the_file_lacks_is_one_of_the_persons_own() -> None:
+def test_secret_missing_in_file_refers_to_user_secret() -> None:
     value = one(commands=["run <% $secrets.mine %>"])
     parsed = parse(value)
     assert parsed.spec.secret_env == {"SECRET_mine": SecretRef(name="mine")}
     assert noted(parsed) == [("secret_wanted", "/taskRoles/main/commands/0")]
 
 
-def test_extras_that_others_know_too_are_understood() -> None:
+def test_extras_known_to_others_are_understood() -> None:
     extras = {
         "hivedScheduler": {
             "jobPriorityClass": "prod",
@@ -413,7 +415,7 @@ def test_extras_may_hold_anything(extras: dict[str, Any]) -> None:
     assert V2.render(parsed.spec, parsed.extras, base=Document(json.dumps(job(extras=extras)))).notes == ()
 
 
-def test_scms_form_has_its_environment_in_parameters() -> None:
+def test_scm_form_reads_environment_from_parameters() -> None:
     value = one(
         shmMB=128,
         resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": 0, "storageGB": 5, "ports": {"vnc": 0}},
@@ -431,7 +433,7 @@ def test_scms_form_has_its_environment_in_parameters() -> None:
     assert parse(openpai).spec.env == {}, "OpenPAI sets no variables"
 
 
-def test_keys_that_nobody_knows_are_kept_and_told() -> None:
+def test_unknown_keys_are_stored_and_reported() -> None:
     value = job({"main": role(instance=3)}, contributors="me")
     parsed = parse(value)
     told = {note.pointer: note.params["meant"] for note in parsed.notes if note.code == "unknown_key"}
@@ -439,7 +441,7 @@ def test_keys_that_nobody_knows_are_kept_and_told() -> None:
     assert {"/contributors", "/taskRoles/main/instance"} <= parsed.extras.keys()
 
 
-def test_yaml_words_mean_what_they_mean_to_openpai() -> None:
+def test_yaml_words_mean_the_same_as_in_openpai() -> None:
     text = "protocolVersion: '2'\nname: yes\ntype: job\nversion: 1.0\nprerequisites:\n"
     text += "- {type: dockerimage, name: on, uri: i}\ntaskRoles:\n  main:\n    dockerImage: on\n"
     text += "    resourcePerInstance: {cpu: 0x2, memoryMB: 1_000, gpu: 0}\n    commands: [no]\n"
@@ -461,17 +463,17 @@ def test_yaml_words_mean_what_they_mean_to_openpai() -> None:
         ('{"protocolVersion": 2, "taskRoles": {', "keys_seen"),
     ],
 )
-def test_v2_is_recognised_and_says_by_what(text: str, why: str) -> None:
+def test_v2_file_is_recognised_with_reason(text: str, why: str) -> None:
     assert Document(text).dialect == "openpai-v2"
     assert Document(text).candidates[0].why == why
 
 
 @pytest.mark.parametrize("text", ["", "a: 1", "taskRoles: []", "#!/bin/sh\n#SBATCH -n 1\nsrun x", "- 1"])
-def test_other_texts_are_not_v2(text: str) -> None:
+def test_other_texts_are_not_recognised_as_v2(text: str) -> None:
     assert V2.sniff(Document(text)) is None
 
 
-def test_a_place_may_be_named_by_a_roles_number() -> None:
+def test_locate_accepts_role_number_or_name() -> None:
     text = "taskRoles:\n  a: {}\n  b:\n    commands: []\n"
     assert (
         V2.locate(Document(text), "/taskRoles/1/commands")
@@ -538,7 +540,7 @@ def test_hostile_files_are_refused_soon(text: str) -> None:
         ("run <% $parameters.epoch %>", "$parameters.epochs"),
     ],
 )
-def test_a_template_that_stands_for_nothing_stays_as_in_openpai(command: str, meant: str | None) -> None:
+def test_unresolved_template_stays_and_is_reported(command: str, meant: str | None) -> None:
     value = {**one(commands=[command]), "parameters": {"epochs": 1}}
     parsed = parse(value)
     assert parsed.spec.roles[0].command == command

@@ -27,7 +27,7 @@ def samples() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "verdict"), list(samples()))
-def test_openpais_own_files_have_openpais_verdict(name: str, verdict: dict[str, Any]) -> None:
+def test_openpai_samples_get_the_verdict_of_openpai(name: str, verdict: dict[str, Any]) -> None:
     text = (SAMPLES / name).read_text(encoding="utf-8")
     assert Document(text).dialect == "openpai-v2"
     if not verdict["accepted"]:
@@ -46,7 +46,7 @@ def test_openpais_own_files_have_openpais_verdict(name: str, verdict: dict[str, 
 
 
 @pytest.mark.parametrize(("name", "verdict"), list(samples()))
-def test_openpais_own_files_say_the_same_in_json(name: str, verdict: dict[str, Any]) -> None:
+def test_openpai_samples_mean_the_same_in_json(name: str, verdict: dict[str, Any]) -> None:
     if not verdict["accepted"]:
         return
     parsed = V2.parse(Document((SAMPLES / name).read_text(encoding="utf-8")))
@@ -57,7 +57,7 @@ def test_openpais_own_files_say_the_same_in_json(name: str, verdict: dict[str, A
 
 
 @pytest.mark.parametrize(("name", "verdict"), list(samples()))
-def test_a_change_to_one_of_openpais_own_files_keeps_the_rest(name: str, verdict: dict[str, Any]) -> None:
+def test_changed_openpai_sample_keeps_the_rest(name: str, verdict: dict[str, Any]) -> None:
     if not verdict["accepted"]:
         return
     text = (SAMPLES / name).read_text(encoding="utf-8")

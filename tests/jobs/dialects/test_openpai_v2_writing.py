@@ -113,19 +113,19 @@ COMMAND = "wget hdfs://cifar\npython train.py --lr 0.1"
         ({"roles": roles(name="chief")}, "worker", "chief"),
     ],
 )
-def test_a_change_changes_its_place_only(changes: dict[str, Any], old: str, new: str) -> None:
+def test_v2_render_changes_only_the_changed_place(changes: dict[str, Any], old: str, new: str) -> None:
     assert old in BASE
     assert changed(**changes) == (BASE.replace(old, new), ())
 
 
-def test_a_role_gets_an_image_of_its_own() -> None:
+def test_v2_render_gives_role_its_own_image() -> None:
     text, told = changed(roles=roles(image="c/d:2"))
     assert told == ()
     assert [role.image for role in V2.parse(Document(text)).spec.roles] == ["c/d:2", "a/b:1"]
     assert "# what we run" in text
 
 
-def test_variables_are_exported_before_the_commands() -> None:
+def test_v2_render_exports_variables_before_commands() -> None:
     text, told = changed(env={"A": "it's", "B": ""}, secret_env={"KEY": SecretRef(name="mine")})
     assert told == ()
     assert "      - export A='it'\"'\"'s'\n      - export B=''\n" in text
@@ -136,7 +136,7 @@ def test_variables_are_exported_before_the_commands() -> None:
     assert (spec.env, spec.secret_env) == ({"A": "it's", "B": ""}, {"KEY": SecretRef(name="mine")})
 
 
-def test_roles_come_and_go() -> None:
+def test_v2_render_adds_and_removes_roles() -> None:
     first, second = V2.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(first,))
     assert (told, "mine: kept" in text, "# how much" in text) == ((), False, True)
@@ -147,7 +147,7 @@ def test_roles_come_and_go() -> None:
     assert "mine: kept" in text
 
 
-def test_roles_in_another_order_are_written_anew_with_their_unknown_keys() -> None:
+def test_v2_render_rewrites_reordered_roles_with_unknown_keys() -> None:
     first, second = V2.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(second, first))
     assert [note.code for note in told] == ["written_anew"]
@@ -156,7 +156,7 @@ def test_roles_in_another_order_are_written_anew_with_their_unknown_keys() -> No
     assert parsed.extras["/taskRoles/ps/mine"] == "kept"
 
 
-def test_scms_json_stays_json_and_in_scms_form() -> None:
+def test_v2_render_of_scm_json_stays_json_in_scm_form() -> None:
     base = json.dumps(
         {
             "protocolVersion": 2,
@@ -187,7 +187,7 @@ def test_scms_json_stays_json_and_in_scms_form() -> None:
     assert json.loads(text) == expected
 
 
-def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
+def test_v2_render_preserves_v1_fields_upstream_converter_loses() -> None:
     v1 = {
         "jobName": "j",
         "image": "i",
@@ -224,7 +224,7 @@ def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
     assert "ports: {}" not in text, "OpenPAI wants at least one port"
 
 
-def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
+def test_v2_render_adapts_names_forbidden_in_v2() -> None:
     tasks = tuple(RoleSpec(name=name, command="x", image="i") for name in ("a.b", "a~b", "1"))
     rendered = V2.render(JobSpec(name="a.b", roles=tasks), {})
     job = yaml.safe_load(rendered.text)
@@ -248,7 +248,7 @@ def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
         ({"workspace": "w"}, {"workspace": "w"}),
     ],
 )
-def test_what_v2_has_no_word_for_is_said_in_our_own_object(
+def test_v2_render_stores_inexpressible_fields_in_own_object(
     changes: dict[str, Any], ours: dict[str, Any]
 ) -> None:
     task = RoleSpec(name="a", command="x", image="i")
@@ -257,7 +257,7 @@ def test_what_v2_has_no_word_for_is_said_in_our_own_object(
     assert yaml.safe_load(rendered.text)["extras"]["jobConsole"] == ours
 
 
-def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
+def test_v2_render_preserves_bid_and_fraction_of_core() -> None:
     task = RoleSpec(
         name="a", command="x", image="i", bid=Bid(discount_percent=50), resources=Resources(cpu_milli=1500)
     )
@@ -266,13 +266,13 @@ def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
     assert V2.parse(Document(rendered.text)).spec.roles == (task,)
 
 
-def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
+def test_v2_render_without_image_is_reported() -> None:
     rendered = V2.render(JobSpec(name="a", roles=(RoleSpec(name="a", command="x"),)), {})
     assert [note.code for note in rendered.notes] == ["no_image"]
     assert V2.parse(Document(rendered.text)).spec.roles[0].image == ""
 
 
-def test_tensorboard_comes_and_goes() -> None:
+def test_v2_render_adds_and_removes_tensorboard() -> None:
     text, told = changed(tensorboard=TensorBoard(log_path="/logs"))
     assert told == ()
     assert V2.parse(Document(text)).spec.tensorboard == TensorBoard(log_path="/logs")
@@ -281,14 +281,14 @@ def test_tensorboard_comes_and_goes() -> None:
     assert V2.parse(Document(without)).spec == V2.parse(Document(BASE)).spec
 
 
-def test_a_base_that_cannot_be_read_is_written_anew() -> None:
+def test_v2_render_rewrites_unreadable_base() -> None:
     task = RoleSpec(name="a", command="x", image="i")
     rendered = V2.render(JobSpec(name="a", roles=(task,)), {}, base=Document("a: ["))
     assert [note.code for note in rendered.notes] == ["written_anew"]
     assert V2.parse(Document(rendered.text)).spec.name == "a"
 
 
-def test_twice_as_many_roles_take_no_more_than_twice_the_work() -> None:
+def test_v2_work_grows_linearly_with_number_of_roles() -> None:
     head, _, rest = BASE.partition("  worker:\n")
     role, _, _ = rest.partition("  ps:\n")
 

@@ -57,7 +57,7 @@ def problems(name: str, ours: Any) -> list[tuple[str, str, Fix | None]]:
     return [(each.code, each.pointer.removeprefix(AT[name]), each.fix) for each in caught.value.problems]
 
 
-def test_every_field_of_a_job_has_a_sentence() -> None:
+def test_job_fields_all_have_help_text() -> None:
     assert [path for path, _default in paths() if path not in HELPS] == ["secret_env"]
 
 
@@ -68,7 +68,7 @@ def test_every_field_of_a_job_has_a_sentence() -> None:
     deadline=None,
 )
 @given(spec=any_spec)
-def test_nothing_that_a_job_says_is_lost(name: str, spec: JobSpec) -> None:
+def test_own_object_loses_no_field_of_a_job(name: str, spec: JobSpec) -> None:
     dialect = dialects.get(name)
     rendered = dialect.render(spec, {})
     try:
@@ -84,7 +84,7 @@ def test_nothing_that_a_job_says_is_lost(name: str, spec: JobSpec) -> None:
 
 
 @pytest.mark.parametrize("name", AT)
-def test_what_it_says_counts_more_than_the_rest(name: str) -> None:
+def test_own_object_overrides_the_rest_of_the_file(name: str) -> None:
     ours = {
         "name": "b c",
         "hold": True,
@@ -99,7 +99,7 @@ def test_what_it_says_counts_more_than_the_rest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", AT)
-def test_a_change_is_made_where_it_was_said_and_strangers_stay(name: str) -> None:
+def test_own_object_change_stays_in_place_and_keeps_unknown_keys(name: str) -> None:
     ours = {"priority": 5, "retry": {"limit": 1, "mine": 2}, "own": [1], "roles": {"Worker": {"x": 1}}}
     dialect, text = dialects.get(name), written(name, ours)
     parsed = dialect.parse(Document(text))
@@ -115,7 +115,7 @@ def test_a_change_is_made_where_it_was_said_and_strangers_stay(name: str) -> Non
             assert stranger in made.text
 
 
-def test_what_was_said_of_a_role_that_was_not_there_is_not_meant_for_a_new_one() -> None:
+def test_own_object_entry_for_missing_role_skips_new_role() -> None:
     job = {
         "DisplayName": "a",
         "JobType": "TFJob",
@@ -133,7 +133,7 @@ def test_what_was_said_of_a_role_that_was_not_there_is_not_meant_for_a_new_one()
         assert '"mine"' in made
 
 
-def test_it_goes_when_nothing_is_left_to_say() -> None:
+def test_own_object_is_removed_when_empty() -> None:
     dlc, text = dialects.get("dlc"), written("dlc", {"hold": True})
     parsed = dlc.parse(Document(text))
     without = dlc.render(parsed.spec.model_copy(update={"hold": False}), parsed.extras, base=Document(text))
@@ -163,7 +163,7 @@ def test_it_goes_when_nothing_is_left_to_say() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_where_it_stands(
+def test_own_object_problems_are_reported_at_their_place(
     name: str, ours: dict[str, Any], expected: list[tuple[str, str, Any]]
 ) -> None:
     found = [(code, at, fix.value if fix else None) for code, at, fix in problems(name, ours)]
@@ -171,12 +171,12 @@ def test_what_is_wrong_is_told_where_it_stands(
 
 
 @pytest.mark.parametrize("name", ["dlc", "openpai-v1"])
-def test_it_is_an_object(name: str) -> None:
+def test_own_object_of_wrong_type_is_reported(name: str) -> None:
     assert [(code, at) for code, at, _fix in problems(name, [1])] == [("wrong_type", "")]
 
 
 @pytest.mark.parametrize("name", AT)
-def test_secrets_leave_it_too(name: str) -> None:
+def test_own_object_secrets_leave_the_text(name: str) -> None:
     ours = {
         "env": {"MY_TOKEN": "hidden-1"},
         "roles": {"Worker": {"env": {"API_KEY": "hidden-2"}}},
@@ -194,7 +194,7 @@ def test_secrets_leave_it_too(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", AT)
-def test_the_editor_completes_it(name: str) -> None:
+def test_own_object_schema_supports_editor_completion(name: str) -> None:
     schema: Any = dialects.get(name).schema()
     for key in AT[name].split("/")[1:]:
         schema = schema["properties"][key]

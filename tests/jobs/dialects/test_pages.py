@@ -14,33 +14,33 @@ from tests.reference_pages.survival import WHOLE, Fate, fate, fates, lost_betwee
 BARE = spec({})
 
 
-def test_every_row_of_the_reference_pages_has_its_text() -> None:
+def test_reference_pages_have_text_in_every_row() -> None:
     assert list(find_gaps(build())) == []
 
 
-def test_find_gaps_reports_an_empty_cell_and_a_page_without_rows() -> None:
+def test_find_gaps_reports_empty_cell_and_page_without_rows() -> None:
     text = "| variable | meaning |\n|---|---|\n| `PORT` |  |\n"
     pages = {"a.md": Page(text, frozenset({"meaning"})), "b.md": Page("# Nothing\n", frozenset())}
     assert list(find_gaps(pages)) == ["a.md: no meaning in `PORT` | ", "b.md has no rows."]
 
 
-def test_every_path_of_a_jobspec_is_tried() -> None:
+def test_probes_cover_every_jobspec_path() -> None:
     assert set(SAYS) == {path for path, _default in paths()}
 
 
-def test_some_probe_of_every_path_says_something_of_its_own_there() -> None:
+def test_probes_set_their_own_value_at_every_path() -> None:
     said = {
         probe.path for probe in probes() if values_at(probe.spec, probe.path) != values_at(BARE, probe.path)
     }
     assert said == set(SAYS)
 
 
-def test_what_two_dialects_can_both_say_gets_from_each_to_the_other() -> None:
+def test_conversion_preserves_fields_both_dialects_express() -> None:
     assert lost_between() == ()
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_loss_is_named_by_its_path(name: str) -> None:
+def test_losses_are_named_by_their_path(name: str) -> None:
     for probe in probes():
         notes = dialects.get(name).render(probe.spec, {}).notes
         named = {
@@ -51,12 +51,12 @@ def test_every_loss_is_named_by_its_path(name: str) -> None:
             assert any(path.startswith(each) or each.startswith(path) for each in named), probe
 
 
-def test_the_field_map_names_paths_that_there_are() -> None:
+def test_field_map_names_only_existing_paths() -> None:
     assert misplaced() == ()
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_the_field_map_has_a_key_for_every_path_that_is_kept_and_none_for_one_that_is_lost(name: str) -> None:
+def test_field_map_covers_preserved_paths_and_no_lost_ones(name: str) -> None:
     rows = [row for row in dialects.fields(name) if row.path]
     for path, row in fates().items():
         if row[name] is Fate.KEPT:
@@ -68,7 +68,7 @@ def test_the_field_map_has_a_key_for_every_path_that_is_kept_and_none_for_one_th
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_a_job_without_a_time_limit_never_gets_one(name: str) -> None:
+def test_job_without_time_limit_never_gets_one(name: str) -> None:
     for probe in probes():
         if probe.spec.time_limit_s is None:
             try:
@@ -78,6 +78,6 @@ def test_a_job_without_a_time_limit_never_gets_one(name: str) -> None:
                 continue
 
 
-def test_holding_is_by_element_and_by_member() -> None:
+def test_holds_compares_by_element_and_by_member() -> None:
     assert holds([1, None, {"a": "1", "b": "2"}], [{"a": "1"}, None])
     assert not holds([1], [1, 1])

@@ -90,7 +90,7 @@ def codes(checked: CheckResult) -> list[str]:
         ("http-aihc", "aihc", "read_from_http", "1{", "api-0513-2"),
     ],
 )
-def test_the_vendors_own_samples_are_read_as_they_are_printed(
+def test_vendor_samples_are_read_as_printed(
     name: str, dialect: str, first: str, where: str, job: str
 ) -> None:
     text = sample(name)
@@ -109,7 +109,7 @@ def test_the_vendors_own_samples_are_read_as_they_are_printed(
     assert not [note for note in again.notes if note.code.startswith("read_from")], "it is the job file now"
 
 
-def test_an_sdk_program_gives_what_is_in_it_and_tells_what_is_not() -> None:
+def test_sdk_program_is_read_and_its_unread_parts_are_reported() -> None:
     text = sample("sdk-quota")
     spec = accepted(text).parsed.spec  # type: ignore[union-attr]
     (role,) = spec.roles
@@ -123,7 +123,7 @@ def test_an_sdk_program_gives_what_is_in_it_and_tells_what_is_not() -> None:
     assert "ecs_specs.body.ecs_specs[0].instance_type" in note_message(left["EcsSpec"])
 
 
-def test_a_python_dict_is_read_and_its_problems_stand_at_its_lines() -> None:
+def test_python_dict_is_read_with_problems_at_its_lines() -> None:
     text = """job = {
   'DisplayName': 'é', "JobType": 'PyTorchJob',   # the name
   'JobSpecs': [{'Type': 'Worker', 'Image': None, 'UseSpotInstance': False, 'PodCount': 0,},],
@@ -141,7 +141,7 @@ def test_a_python_dict_is_read_and_its_problems_stand_at_its_lines() -> None:
     assert json.loads(fixed.document.text)["JobType"] == "PyTorchJob"
 
 
-def test_nothing_of_a_program_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pasted_program_is_never_executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def forbidden(*_args: Any, **_more: Any) -> None:
         raise AssertionError("executed")
 
@@ -178,13 +178,13 @@ def test_nothing_of_a_program_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_p
     ],
     ids=range(13),
 )
-def test_hostile_texts_are_refused_or_read_soon(text: str) -> None:
+def test_hostile_pasted_text_is_checked_soon(text: str) -> None:
     begun = time.process_time()
     check(Document(text))
     assert time.process_time() - begun < 2
 
 
-def test_a_request_with_line_numbers_and_one_without_a_blank_line_are_read() -> None:
+def test_http_request_is_read_with_or_without_blank_line() -> None:
     body = json.dumps(DLC, indent=1)
     for head in (
         "POST /api/v1/jobs HTTP/1.1\n",
@@ -206,7 +206,7 @@ def test_a_request_with_line_numbers_and_one_without_a_blank_line_are_read() -> 
         "curl --json $'{body}' http://x | jq .",
     ],
 )
-def test_the_body_of_a_curl_command_is_read(command: str) -> None:
+def test_curl_body_is_read(command: str) -> None:
     text = command.replace("{body}", json.dumps(DLC, indent=1).replace("PyTorchJob", "PyTorchJo"))
     (problem,) = check(Document(text)).problems
     assert at(text, problem).startswith('"PyTorchJo"')
@@ -215,14 +215,14 @@ def test_the_body_of_a_curl_command_is_read(command: str) -> None:
     assert "s3cret" not in fixed.document.text
 
 
-def test_a_curl_body_in_double_quotes_keeps_its_places() -> None:
+def test_curl_body_in_double_quotes_keeps_problem_places() -> None:
     text = 'curl --json "' + json.dumps({**DLC, "JobType": "PyTorchJo"}).replace('"', '\\"') + '" http://x'
     (problem,) = check(Document(text)).problems
     assert (problem.code, problem.pointer) == ("not_a_choice", "/JobType")
     assert at(text, problem).startswith('"PyTorchJo\\"')
 
 
-def test_a_job_file_in_a_markdown_page_is_read() -> None:
+def test_markdown_page_with_job_file_is_read() -> None:
     script = SBATCH.replace("\n", "\n   ")
     text = f"# Run\n\nFirst:\n\n```\nls\n```\n\n1. then\n\n   ```bash\n   {script}```\n"
     (problem,) = check(Document(text)).problems
@@ -231,7 +231,7 @@ def test_a_job_file_in_a_markdown_page_is_read() -> None:
     assert codes(accepted(nested))[:2] == ["read_from_markdown", "read_from_curl"]
 
 
-def test_a_container_command_becomes_a_job_of_one_replica() -> None:
+def test_container_command_becomes_job_of_one_replica() -> None:
     checked = accepted(DOCKER)
     assert checked.parsed
     spec = checked.parsed.spec
@@ -256,7 +256,7 @@ def test_a_container_command_becomes_a_job_of_one_replica() -> None:
     ("gpus", "count", "is_told"),
     [("3", 3, False), ("all", 1, True), ("'\"device=0,2\"'", 2, False), ("count=2", 2, False)],
 )
-def test_the_gpus_of_a_container_command_are_counted(gpus: str, count: int, is_told: bool) -> None:
+def test_container_command_gpus_are_counted(gpus: str, count: int, is_told: bool) -> None:
     checked = accepted(f"sudo podman run --gpus {gpus} a/b:1 bash -c 'echo $A && ls'")
     assert checked.parsed
     (role,) = checked.parsed.spec.roles
@@ -264,12 +264,12 @@ def test_the_gpus_of_a_container_command_are_counted(gpus: str, count: int, is_t
     assert ("gpus_taken_as_one" in codes(checked)) == is_told
 
 
-def test_a_container_command_without_a_command_asks_for_one() -> None:
+def test_container_command_without_command_requires_one() -> None:
     (problem,) = check(Document("docker run -d nginx")).problems
     assert problem.pointer == "/UserCommand"
 
 
-def test_a_kubernetes_job_is_read_as_one_role() -> None:
+def test_kubernetes_job_is_read_as_one_role() -> None:
     checked = accepted(KUBERNETES)
     assert checked.parsed
     assert checked.document.known_dialect == "kubeflow"
@@ -300,7 +300,7 @@ def test_a_kubernetes_job_is_read_as_one_role() -> None:
         ),
     ],
 )
-def test_a_plain_command_is_offered_as_a_start_command(text: str, command: str) -> None:
+def test_plain_command_is_offered_as_start_command(text: str, command: str) -> None:
     checked = check(Document(text))
     (problem,) = checked.problems
     assert (problem.code, checked.document.known_dialect) == ("is_a_command", None)
@@ -318,7 +318,7 @@ def test_a_plain_command_is_offered_as_a_start_command(text: str, command: str) 
     "text",
     ["Hello, what is this?", "python is a nice language.", "foo: bar", "<html>", "", "time flies."],
 )
-def test_other_texts_are_no_commands(text: str) -> None:
+def test_other_texts_are_not_taken_for_commands(text: str) -> None:
     assert check(Document(text)).problems[0].code in {"unknown_dialect", "empty_text"}
 
 
@@ -337,12 +337,12 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN.keys())
-def test_a_job_file_is_never_taken_for_something_around_one(text: str) -> None:
+def test_job_file_is_never_unwrapped_as_pasted_text(text: str) -> None:
     assert extract(Document(text)) is None
     assert not [note for note in check(Document(text)).notes if note.code.startswith("read_from")]
 
 
-def test_a_change_to_what_was_pasted_is_made_in_the_job_file() -> None:
+def test_pasted_text_changes_are_made_in_its_job_file() -> None:
     text = "POST /x HTTP/1.1\n\n" + json.dumps(DLC, indent=2)
     dialect = dialects.get("dlc")
     parsed = dialect.parse(Document(text))
@@ -355,7 +355,7 @@ def test_a_change_to_what_was_pasted_is_made_in_the_job_file() -> None:
     assert parsed.text == json.dumps(DLC, indent=2), "what is stored is the job file alone"
 
 
-def test_what_was_pasted_is_converted() -> None:
+def test_pasted_text_is_converted() -> None:
     made = dialects.convert(Document(DOCKER), "openpai-v1")
     assert made.source.dialect == "dlc"
     assert dialects.parse(made.document.text)[1].spec.roles[0].resources.gpus == 2
@@ -363,7 +363,7 @@ def test_what_was_pasted_is_converted() -> None:
         dialects.convert(Document("POST /x\n\n{"), "openpai-v1")
 
 
-def test_fences_in_fences_are_opened_to_a_depth_and_no_further() -> None:
+def test_fences_nested_too_deep_are_refused() -> None:
     text = "".join("`" * number + "\n" for number in range(3, 1_400))
     with pytest.raises(Refused):
         dialects.parse(text)

@@ -21,7 +21,7 @@ STRING = r'"(?:[^"\\]|\\.)*+"'
         (r"[])(]*+\)*+(?:a)*", r"[])(]*+\)*+(?:a)*"),
     ],
 )
-def test_possessive_groups_end_with_an_alternative_that_never_matches(pattern: str, written: str) -> None:
+def test_end_groups_appends_never_matching_alternative(pattern: str, written: str) -> None:
     assert patterns.end_groups(pattern) == written
     re.compile(written)
 
@@ -36,7 +36,9 @@ def test_possessive_groups_end_with_an_alternative_that_never_matches(pattern: s
         (r"(?:/(?![/*])|a)*+", "a//a", "a"),
     ],
 )
-def test_a_group_ends_where_its_last_repetition_began(pattern: str, text: str, matched: str | None) -> None:
+def test_possessive_group_ends_where_last_repetition_began(
+    pattern: str, text: str, matched: str | None
+) -> None:
     for each in (patterns.compile_pattern(pattern), re.compile(patterns.end_groups(pattern))):
         found = each.match(text)
         assert (found and found[0]) == matched
@@ -54,7 +56,7 @@ def patterns_of(path: Path) -> list[re.Pattern[str]]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_patterns_of_the_product_match_samples_alike_both_ways(path: Path) -> None:
+def test_product_patterns_match_samples_alike_both_ways(path: Path) -> None:
     texts = [each.read_text(encoding="utf-8") for each in sorted(FOLDER.iterdir())]
     found = patterns_of(path)
     assert found
@@ -65,7 +67,7 @@ def test_patterns_of_the_product_match_samples_alike_both_ways(path: Path) -> No
 
 
 @pytest.mark.parametrize("folder", ["console", "jobs", "quotas"])
-def test_possessive_groups_are_compiled_for_every_python(folder: str) -> None:
+def test_modules_with_possessive_groups_are_all_listed(folder: str) -> None:
     """A quantified group that gives nothing back is wrong before Python 3.11.5."""
     written = {
         path for path in (CHECKOUT / folder).rglob("*.py") if re.search(r"\)[*+?]\+", path.read_text())

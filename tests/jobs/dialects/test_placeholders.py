@@ -28,18 +28,18 @@ from tests.jobs.dialects.strategies import texts
         "pwd",
     ],
 )
-def test_names_that_tell_a_secret(name: str) -> None:
+def test_secret_looking_names_are_recognised(name: str) -> None:
     assert placeholders.looks_secret(name)
 
 
 @pytest.mark.parametrize(
     "name", ["KEYBOARD", "TOKENS", "MAX_TOKENS", "PASSWORD_FILE", "AWS_ACCESS_KEY_ID", "HPWD"]
 )
-def test_names_that_do_not(name: str) -> None:
+def test_ordinary_names_are_not_taken_for_secrets(name: str) -> None:
     assert not placeholders.looks_secret(name)
 
 
-def test_a_password_leaves_a_uri() -> None:
+def test_password_is_split_from_uri() -> None:
     assert placeholders.split_password("hdfs://u:p%40w@nn:9000/x@y", "d") == (
         "hdfs://u:$SECRET:d@nn:9000/x@y",
         "p%40w",
@@ -47,17 +47,17 @@ def test_a_password_leaves_a_uri() -> None:
 
 
 @pytest.mark.parametrize("uri", ["", "hdfs://nn/a:b@c", "hdfs://u@nn/x", "/a/b", "s3://u:$SECRET:d@h"])
-def test_a_uri_without_a_password_stays(uri: str) -> None:
+def test_uri_without_password_stays_unchanged(uri: str) -> None:
     assert placeholders.split_password(uri, "d") == (uri, "")
 
 
 @given(texts)
-def test_a_value_filled_in_again_is_the_same(value: str) -> None:
+def test_secret_value_survives_being_filled_in(value: str) -> None:
     text = json.dumps({"A": placeholders.placeholder("n"), "B": "$SECRET:other"})
     assert json.loads(placeholders.fill_json(text, {"n": value})) == {"A": value, "B": "$SECRET:other"}
 
 
-def test_references_are_found() -> None:
+def test_secret_references_are_found() -> None:
     assert placeholders.reference("$SECRET:a.b-c_1") == "a.b-c_1"
     assert placeholders.reference("x$SECRET:a") is None
     assert placeholders.list_references("$SECRET:a u:$SECRET:b@c $SECRET:a") == ("a", "b")

@@ -25,13 +25,13 @@ def code(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
-def test_every_dialect_is_found_by_its_name_and_publishes_a_valid_schema(name: str) -> None:
+def test_dialect_is_found_by_name_and_has_valid_schema(name: str) -> None:
     dialect = dialects.get(name)
     assert dialect.name == name
     jsonschema.Draft202012Validator.check_schema(dict(dialect.schema()))
 
 
-def test_an_unknown_name_is_a_key_error() -> None:
+def test_unknown_dialect_name_raises_key_error() -> None:
     with pytest.raises(KeyError):
         dialects.get("cobol")
 
@@ -46,12 +46,12 @@ def test_an_unknown_name_is_a_key_error() -> None:
         (JOB.replace('"a",', '"a"'), "keys_seen"),
     ],
 )
-def test_openpai_v1_is_recognised_and_says_by_what(text: str, why: str) -> None:
+def test_openpai_v1_file_is_recognised_with_reason(text: str, why: str) -> None:
     assert Document(text).dialect == "openpai-v1"
     assert Document(text).candidates[0].why == why
 
 
-def test_protocol_v2_in_json_is_not_v1() -> None:
+def test_protocol_v2_json_is_not_recognised_as_v1() -> None:
     text = json.dumps({"protocolVersion": 2, "jobName": "a", "taskRoles": []})
     assert "openpai-v1" not in [found.name for found in Document(text).candidates]
 
@@ -66,7 +66,7 @@ def test_protocol_v2_in_json_is_not_v1() -> None:
         ("[" * 10_000 + "]" * 10_000, "too_deep"),
     ],
 )
-def test_what_is_no_job_file_is_refused_with_the_nearest_cause(text: str, expected: str) -> None:
+def test_text_without_job_file_is_refused_with_nearest_cause(text: str, expected: str) -> None:
     assert code(text) == expected
 
 
@@ -76,7 +76,7 @@ def test_sniffing_never_raises(text: str) -> None:
         assert 1 <= found.confidence <= 100
 
 
-def test_reading_a_file_is_fast_and_imports_little() -> None:
+def test_file_parsing_is_fast_and_imports_little() -> None:
     """In a process of its own: no Django, and the smaller seed in some ms once everything is there."""
     seed = Path(__file__).parents[2] / "data" / "seeds" / "helloworld.json"
     program = """
@@ -97,7 +97,7 @@ assert not any(name.split(".")[0] == "django" for name in sys.modules)
     subprocess.run([sys.executable, "-c", program, str(seed)], check=True, cwd=Path(__file__).parents[3])
 
 
-def test_five_hundred_roles_are_read_soon() -> None:
+def test_file_with_five_hundred_roles_is_read_soon() -> None:
     role = json.loads(JOB)["taskRoles"][0] | {"portList": [{"label": "a", "beginAt": 0, "portNumber": 1}]}
     text = json.dumps(
         json.loads(JOB) | {"taskRoles": [role | {"name": f"r{n}"} for n in range(500)]}, indent=2

@@ -46,7 +46,7 @@ def read(value: str, **said: str) -> Array:
         ("4000000", (4_000_000,), None, 1),
     ],
 )
-def test_an_array_is_what_slurm_takes_it_for(
+def test_array_is_read_as_by_slurm(
     value: str, indexes: tuple[int, ...], at_once: int | None, step: int
 ) -> None:
     array = read(value)
@@ -55,7 +55,7 @@ def test_an_array_is_what_slurm_takes_it_for(
 
 
 @pytest.mark.parametrize("form", ["--array={}", "--array {}", "-a {}", "-a{}", "--arr={}"])
-def test_every_spelling_of_the_option_is_read(form: str) -> None:
+def test_array_option_is_read_in_every_spelling(form: str) -> None:
     assert read("0-9%2", form=form).indexes == tuple(range(10))
 
 
@@ -82,7 +82,7 @@ def test_every_spelling_of_the_option_is_read(form: str) -> None:
         ("0-4000000," * 300, "array_too_long", None),
     ],
 )
-def test_what_is_no_array_is_told_with_its_place_and_where_possible_a_cure(
+def test_invalid_array_is_reported_with_place_and_possible_fix(
     value: str, code: str, fixed: str | None
 ) -> None:
     with pytest.raises(Refused) as caught:
@@ -98,12 +98,12 @@ def test_what_is_no_array_is_told_with_its_place_and_where_possible_a_cure(
         assert read(fixed).indexes
 
 
-def test_as_many_as_a_sweep_takes_are_taken() -> None:
+def test_array_may_have_as_many_jobs_as_a_sweep() -> None:
     assert len(read(f"1-{MOST_JOBS}").indexes) == MOST_JOBS
 
 
 @pytest.mark.parametrize("second", ["#SBATCH hetjob\n#SBATCH -n1\n", ""])
-def test_components_are_no_array_as_in_slurm(second: str) -> None:
+def test_array_of_components_is_refused(second: str) -> None:
     first = "" if second else "#SBATCH -n1\n#SBATCH hetjob\n"
     text = f"#!/bin/sh\n{first}#SBATCH --array=0-1\n{second}\nrun\n"
     with pytest.raises(Refused) as caught:
@@ -113,11 +113,11 @@ def test_components_are_no_array_as_in_slurm(second: str) -> None:
     assert problem.fix is None
 
 
-def test_an_empty_array_is_none() -> None:
+def test_empty_array_is_ignored() -> None:
     assert DIALECT.parse(Document(script('""'))).array is None
 
 
-def test_what_is_told_of_an_array() -> None:
+def test_array_is_reported_as_a_sweep() -> None:
     notes = {note.code: note for note in DIALECT.parse(Document(script("0-9%2"))).notes}
     assert "needs_slurm" not in notes, "the variables of an array are set wherever it runs"
     words = messages.note_message(notes["array"])
@@ -129,7 +129,7 @@ def test_what_is_told_of_an_array() -> None:
     assert "needs_slurm" in {note.code for note in DIALECT.parse(Document(alone)).notes}
 
 
-def test_a_changed_script_keeps_its_array_and_other_dialects_tell_that_they_lose_it() -> None:
+def test_array_survives_change_and_is_reported_lost_elsewhere() -> None:
     text = script("0-9%2")
     parsed = DIALECT.parse(Document(text))
     renamed = parsed.spec.model_copy(update={"name": "other"})
@@ -158,17 +158,17 @@ def test_a_changed_script_keeps_its_array_and_other_dialects_tell_that_they_lose
         ("\\%a", "\\%a"),
     ],
 )
-def test_names_of_files_have_the_index(pattern: str, name: str) -> None:
+def test_file_name_pattern_gets_array_index(pattern: str, name: str) -> None:
     assert arrays.fill_pattern(pattern, 17, 3) == name
 
 
-def test_which_options_have_the_index_in_their_values() -> None:
+def test_array_lists_options_with_index_in_their_value() -> None:
     array = read("0-3", more=" -o out_%A_%a.log --error=err_%j.log --input=in.%a")
     assert array.named == {"/output": "out_%A_%a.log", "/input": "in.%a"}
 
 
 @given(st.sets(st.integers(0, 4_000_000), min_size=1, max_size=MOST_JOBS), st.integers(1, MOST_JOBS))
-def test_an_array_is_read_as_it_was_written(indexes: set[int], at_once: int) -> None:
+def test_array_survives_round_trip(indexes: set[int], at_once: int) -> None:
     array = Array(tuple(sorted(indexes)))
     again = read(arrays.to_text(array, at_once))
     assert again.indexes == array.indexes

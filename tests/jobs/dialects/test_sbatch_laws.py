@@ -19,7 +19,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(sbatch_specs())
-def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
+def test_sbatch_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = SBATCH.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert SBATCH.parse(Document(rendered.text)).spec == spec
@@ -27,7 +27,7 @@ def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
 
 @big
 @given(sbatch_texts())
-def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
+def test_sbatch_file_unchanged_stays_byte_for_byte(text: str) -> None:
     parsed = SBATCH.parse(Document(text))
     assert SBATCH.render(parsed.spec, parsed.extras, base=Document(text)).text == text
     assert SBATCH.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
@@ -35,7 +35,7 @@ def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
 
 @big
 @given(sbatch_texts())
-def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+def test_sbatch_file_rewritten_keeps_meaning_and_unknown_keys(text: str) -> None:
     parsed = SBATCH.parse(Document(text))
     again = SBATCH.parse(Document(SBATCH.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
@@ -44,7 +44,7 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 
 @big
 @given(sbatch_texts(), sbatch_specs())
-def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+def test_sbatch_file_changed_has_new_spec_and_keeps_unknown_keys(text: str, spec: JobSpec) -> None:
     parsed = SBATCH.parse(Document(text))
     changed = SBATCH.parse(Document(SBATCH.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
@@ -59,7 +59,7 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 @big
 @given(sbatch_texts())
-def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+def test_sbatch_secrets_leave_text_and_can_be_restored(text: str) -> None:
     parsed = SBATCH.parse(Document(text))
     again = SBATCH.with_secrets(Document(parsed.text), parsed.secrets)
     assert SBATCH.parse(Document(again)).secrets == parsed.secrets
@@ -74,7 +74,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
     ),
     st.text("ab-=\n\r#\"'\\ \0\u200b:\u00a0", max_size=30),
 )
-def test_any_text_is_read_or_refused_with_places(parts: list[str], end: str) -> None:
+def test_sbatch_parser_reads_or_refuses_any_text_with_places(parts: list[str], end: str) -> None:
     text = "".join(parts) + end
     try:
         SBATCH.parse(Document(text))
@@ -89,7 +89,7 @@ def test_any_text_is_read_or_refused_with_places(parts: list[str], end: str) -> 
 
 @big
 @given(sbatch_texts(), st.text("abcXYZ '\"\\,#=$", min_size=1, max_size=12))
-def test_any_secret_is_quoted_for_where_it_stands(text: str, secret: str) -> None:
+def test_sbatch_secret_is_quoted_for_its_place(text: str, secret: str) -> None:
     spec = SBATCH.parse(Document(text)).spec
     wanted = spec.model_copy(
         update={
@@ -105,7 +105,7 @@ def test_any_secret_is_quoted_for_where_it_stands(text: str, secret: str) -> Non
 
 @big
 @given(sbatch_texts(), st.text("abc 019", min_size=1, max_size=8))
-def test_another_name_changes_its_line_only(text: str, name: str) -> None:
+def test_sbatch_render_of_another_name_changes_only_its_line(text: str, name: str) -> None:
     parsed = SBATCH.parse(Document(text))
     wanted = parsed.spec.model_copy(update={"name": name})
     changed = SBATCH.render(wanted, parsed.extras, base=Document(text)).text

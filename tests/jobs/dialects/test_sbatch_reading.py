@@ -30,13 +30,13 @@ def problems(text: str) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
-def test_a_script_for_one_node_is_one_process() -> None:
+def test_script_for_one_node_is_one_process() -> None:
     job = spec("--job-name=hello", body="echo hello\n# the end")
     assert (job.name, job.framework, job.replicas) == ("hello", None, 1)
     assert (job.roles[0].name, job.roles[0].command) == ("main", "echo hello\n# the end")
 
 
-def test_a_script_without_a_name_says_so() -> None:
+def test_script_without_name_is_reported() -> None:
     assert spec().name == "sbatch"
     assert "job_unnamed" in notes(script())
 
@@ -57,14 +57,14 @@ def test_a_script_without_a_name_says_so() -> None:
         "--nodes=3-7",
     ],
 )
-def test_an_option_is_read_in_every_spelling(line: str) -> None:
+def test_option_is_read_in_every_spelling(line: str) -> None:
     assert spec(line).roles[0].replicas == 3
 
 
 @pytest.mark.parametrize(
     "line", ["##SBATCH -N3", " #SBATCH -N3", "# SBATCH -N3", "#sbatch -N3", "echo\n#SBATCH -N3"]
 )
-def test_what_slurm_does_not_read_is_no_option(line: str) -> None:
+def test_lines_unread_by_slurm_are_no_options(line: str) -> None:
     assert SBATCH.parse(Document(f"#!/bin/sh\n{line}\nrun\n")).spec.roles[0].replicas == 1
 
 
@@ -104,11 +104,11 @@ def test_quotes_group_and_escape_as_in_slurm(line: str, value: str) -> None:
         ("-1", None),
     ],
 )
-def test_every_form_of_a_time_limit(said: str, seconds: int | None) -> None:
+def test_time_limit_is_read_in_every_form(said: str, seconds: int | None) -> None:
     assert spec(f"--time={said}").time_limit_s == seconds
 
 
-def test_no_time_limit_is_none() -> None:
+def test_time_limit_left_unset_is_none() -> None:
     assert spec().time_limit_s is None
 
 
@@ -128,7 +128,7 @@ def test_no_time_limit_is_none() -> None:
         (["--mem=1500000K"], 1, 1, 1465, 0, ""),
     ],
 )
-def test_a_replica_is_a_nodes_share(
+def test_replica_gets_share_of_its_node(
     options: list[str], replicas: int, cpus: int, memory: int, gpus: int, kind: str
 ) -> None:
     role = spec(*options).roles[0]
@@ -137,13 +137,13 @@ def test_a_replica_is_a_nodes_share(
     assert (has.gpus, has.gpu_type) == (gpus, kind)
 
 
-def test_what_the_options_leave_open_is_told() -> None:
+def test_options_left_open_are_reported() -> None:
     told = notes(script("-n8", "--exclusive"))
     assert {"one_node_taken", "whole_node", "no_memory"} <= told.keys()
     assert "range_taken" in notes(script("--nodes=2-4"))
 
 
-def test_several_nodes_need_slurm_and_so_do_its_commands() -> None:
+def test_slurm_framework_is_set_for_several_nodes_or_slurm_commands() -> None:
     assert spec("-N2").framework is Framework.SLURM
     assert spec(body="srun python train.py").framework is Framework.SLURM
     assert spec(body="# srun is not used\npython train.py").framework is None
@@ -151,7 +151,7 @@ def test_several_nodes_need_slurm_and_so_do_its_commands() -> None:
     assert "script_runs_once" in notes(script("-N2"))
 
 
-def test_components_of_a_heterogeneous_job_are_roles() -> None:
+def test_heterogeneous_job_components_become_roles() -> None:
     first = "#SBATCH -n1 -p gpu\n#SBATCH hetjob\n"
     text = f"#!/bin/sh\n{first}#SBATCH -N3 -C a100&ib --image=x\n#SBATCH packjob\nrun\n"
     parsed = SBATCH.parse(Document(text))
@@ -176,11 +176,11 @@ def test_components_of_a_heterogeneous_job_are_roles() -> None:
         ("R:INT@9", "INT", 9),
     ],
 )
-def test_signals(said: str, signal: str, seconds: int) -> None:
+def test_signal_option_becomes_end_signal(said: str, signal: str, seconds: int) -> None:
     assert spec(f"--signal={said}").end_signal == EndSignal(signal=signal, seconds_before=seconds)
 
 
-def test_what_only_slurm_understands_is_kept_and_told() -> None:
+def test_slurm_only_options_are_stored_and_reported() -> None:
     text = script(
         "--begin=now+1hour", "--signal=KILL", "-C a|b", "--qos high", "--dependency=singleton", "--foo=1"
     )
@@ -199,11 +199,11 @@ def test_what_only_slurm_understands_is_kept_and_told() -> None:
     assert parsed.spec.not_before == ""
 
 
-def test_an_option_that_was_mistyped_is_told_with_the_one_that_was_meant() -> None:
+def test_mistyped_option_is_reported_with_suggestion() -> None:
     assert notes(script("--cpu-per-task=4"))["unknown_key"]["meant"] == "cpus-per-task"
 
 
-def test_the_rest_of_a_job() -> None:
+def test_remaining_job_options_are_read() -> None:
     job = spec(
         "-p gpu,long",
         "-H --no-requeue",
@@ -224,7 +224,7 @@ def test_the_rest_of_a_job() -> None:
     assert job.env == {"STAGE": "train", "LIST": "1,2"}
 
 
-def test_a_value_that_a_comment_cuts_off_is_told() -> None:
+def test_value_cut_off_by_comment_is_reported() -> None:
     told = notes(script("--container-image=nvcr.io#nvidia/pytorch:24.01"))
     assert told["value_cut"] == {"value": "--container-image=nvcr.io"}
     assert "value_cut" not in notes(script("-N2 # two"))
@@ -239,7 +239,7 @@ def test_secrets_leave_the_text() -> None:
     assert {note.code: note.params for note in parsed.notes}["secret_in_script"] == {"name": "HF_TOKEN"}
 
 
-def test_another_program_becomes_a_command_that_starts_it() -> None:
+def test_script_of_other_interpreter_becomes_command_starting_it() -> None:
     text = "#!/usr/bin/env -S python3 -u\n#SBATCH -c2\n\nprint('a')\n"
     parsed = SBATCH.parse(Document(text))
     command = parsed.spec.roles[0].command
@@ -271,7 +271,7 @@ def test_another_program_becomes_a_command_that_starts_it() -> None:
         ("#!/bin/sh\nrun\0\n", "null_character", (2, 4), None),
     ],
 )
-def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
+def test_script_problem_has_place_source_and_possible_fix(
     text: str, code: str, place: tuple[int, int], fixed: str | None
 ) -> None:
     found = problems(text)
@@ -284,12 +284,12 @@ def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
         assert SBATCH.parse(Document(str(fixed))).spec.roles
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_problems_are_reported_at_once() -> None:
     text = script("--mem=x", "--array=1-", "--time=soon")
     assert [each.code for each in problems(text)] == ["option_value", "array_part", "option_value"]
 
 
-def test_line_ends_of_windows_are_read_and_can_be_fixed() -> None:
+def test_windows_line_ends_are_read_and_fixable() -> None:
     text = script("-N1", body="one\ntwo").replace("\n", "\r\n")
     parsed = SBATCH.parse(Document(text))
     assert parsed.spec.roles[0].command == "one\ntwo"
@@ -298,7 +298,7 @@ def test_line_ends_of_windows_are_read_and_can_be_fixed() -> None:
     assert "\r" not in SBATCH.apply_fixes(Document(text), [note.fix])
 
 
-def test_a_numbered_listing_is_read_with_its_indents() -> None:
+def test_numbered_listing_is_read_with_its_indents() -> None:
     lines = ["#!/bin/bash", "#SBATCH -N1 --mem=4G", "if true; then", "  run", "fi"]
     text = "".join(f"{number:2} {line}\n" for number, line in enumerate(lines, 1))
     parsed = SBATCH.parse(Document(text))
@@ -307,7 +307,7 @@ def test_a_numbered_listing_is_read_with_its_indents() -> None:
     assert SBATCH.locate(Document(text), "/mem") == (2, 22)
 
 
-def test_a_text_with_directives_is_a_script_and_a_plain_script_may_be_one() -> None:
+def test_text_with_directives_or_shebang_is_recognised() -> None:
     assert Document(script("-N1")).candidates[0].why == "sbatch_lines"
     assert Document("#!/bin/sh\nrun\n").candidates[0].why == "shebang"
     assert Document("#SBATCH -N1\nrun\n").dialect == "sbatch"
@@ -325,7 +325,7 @@ def test_a_text_with_directives_is_a_script_and_a_plain_script_may_be_one() -> N
         ),
     ],
 )
-def test_jobs_to_wait_for(value: str, after: tuple[After, ...]) -> None:
+def test_dependency_option_becomes_jobs_to_wait_for(value: str, after: tuple[After, ...]) -> None:
     text = script(f"--dependency={value}")
     parsed = SBATCH.parse(Document(text))
     assert parsed.spec.after == after
@@ -333,7 +333,7 @@ def test_jobs_to_wait_for(value: str, after: tuple[After, ...]) -> None:
     assert SBATCH.parse(Document(SBATCH.render(parsed.spec, {}).text)).spec.after == after
 
 
-def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
+def test_dependency_on_any_of_several_jobs_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         SBATCH.parse(Document(script("--dependency=afterok:1?afterany:2")))
     [problem] = caught.value.problems
@@ -341,7 +341,7 @@ def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
     assert problem.fix is None
 
 
-def test_what_needs_slurm_is_shown_at_its_line() -> None:
+def test_note_about_slurm_points_at_its_line() -> None:
     text = "#!/bin/bash\n#SBATCH -n2\nmodule load cuda # not srun\n\ncd x\nsrun python train.py\n"
     (told,) = [
         note

@@ -44,7 +44,7 @@ def difference(after: str) -> list[tuple[str, str]]:
     return [pair for pair in zip(before, lines, strict=True) if pair[0] != pair[1]]
 
 
-def test_another_value_changes_its_word_only() -> None:
+def test_sbatch_script_changed_value_replaces_only_its_word() -> None:
     assert difference(changed(name="it's new")) == [
         (TEXT.split("\n")[2], '#SBATCH -J "it\'s new" -p gpu --time=1:00:00   # as ever')
     ]
@@ -54,7 +54,7 @@ def test_another_value_changes_its_word_only() -> None:
     assert "nvme:1 --mem 32G" in resized(memory_mib=32 * 1024)
 
 
-def test_what_is_gone_leaves_no_trace_and_what_is_new_stands_behind_the_others() -> None:
+def test_sbatch_script_drops_removed_options_and_appends_new_ones() -> None:
     without = changed(quota="", time_limit_s=None)
     assert "#SBATCH -J train   # as ever\n" in without
     more = changed(hold=True, description="why")
@@ -62,26 +62,26 @@ def test_what_is_gone_leaves_no_trace_and_what_is_new_stands_behind_the_others()
     assert SBATCH.render(SBATCH.parse(Document(TEXT)).spec, {}, base=Document(more)).text == TEXT
 
 
-def test_another_command_leaves_the_options_alone() -> None:
+def test_sbatch_script_changed_command_keeps_options() -> None:
     role = SBATCH.parse(Document(TEXT)).spec.roles[0].model_copy(update={"command": "srun ./other"})
     after = changed(roles=(role,))
     assert after == TEXT.replace("srun python train.py", "srun ./other")
 
 
-def test_a_command_that_looks_like_options_stays_a_command() -> None:
+def test_sbatch_command_resembling_options_stays_command() -> None:
     spec = JobSpec(name="a", roles=(RoleSpec(name="main", command="#SBATCH --nodes=9\nrun"),))
     text = SBATCH.render(spec, {}).text
     assert SBATCH.parse(Document(text)).spec == spec
 
 
-def test_that_an_image_needs_a_plugin_is_told_on_writing() -> None:
+def test_sbatch_render_of_image_notes_pyxis_plugin_requirement() -> None:
     spec = JobSpec(name="a", roles=(RoleSpec(name="main", command="run", image="registry.example.com/a:1"),))
     rendered = SBATCH.render(spec, {})
     assert '--container-image="registry.example.com#a:1"' in rendered.text
     assert [note.code for note in rendered.notes] == ["needs_pyxis"]
 
 
-def test_variables_are_quoted_and_secrets_are_placeholders_in_quotes() -> None:
+def test_sbatch_render_quotes_variables_and_secret_placeholders() -> None:
     job: dict[str, Any] = {
         "name": "a",
         "roles": [{"name": "main", "command": "run"}],
@@ -136,7 +136,7 @@ def started(slurm: str, roles: tuple[RoleSpec, ...]) -> subprocess.CompletedProc
     return bash(text, slurm, **env)
 
 
-def test_ranks_count_from_the_master_whose_node_is_the_masters_address(slurm: str) -> None:
+def test_launcher_ranks_start_at_master_and_use_its_node_address(slurm: str) -> None:
     show = 'echo "$NAME $RANK/$WORLD_SIZE $MASTER_ADDR"'
     roles = (
         RoleSpec(name="Worker", replicas=2, command=show, env={"NAME": "the worker's"}),
@@ -151,7 +151,7 @@ def test_ranks_count_from_the_master_whose_node_is_the_masters_address(slurm: st
     ]
 
 
-def test_a_role_fails_the_job_or_not_as_it_says(slurm: str) -> None:
+def test_launcher_role_fails_job_according_to_completion_policy(slurm: str) -> None:
     good = RoleSpec(name="good", command="true")
     bad = RoleSpec(name="bad", command="exit 7")
     assert started(slurm, (good, bad)).returncode == 7
@@ -159,18 +159,18 @@ def test_a_role_fails_the_job_or_not_as_it_says(slurm: str) -> None:
     assert started(slurm, (good, quiet)).returncode == 0
 
 
-def test_a_role_whose_success_is_the_jobs_ends_it(slurm: str) -> None:
+def test_launcher_role_with_success_policy_ends_job(slurm: str) -> None:
     chief = RoleSpec(name="chief", command="true", completion=CompletionPolicy(min_succeeded=1))
     server = RoleSpec(name="ps", command="read -r never < <(sleep 30)")
     assert started(slurm, (server, chief)).returncode == 0
 
 
-def test_a_role_of_several_is_started_by_one_srun(slurm: str) -> None:
+def test_launcher_starts_all_replicas_of_role_with_one_srun(slurm: str) -> None:
     role = RoleSpec(name="w", replicas=3, command='echo "$RANK"', resources=Resources(cpu_milli=2000))
     assert started(slurm, (role,)).stdout == "0\n1\n2\n"
 
 
-def test_a_script_of_an_earlier_release_is_still_read_as_its_roles() -> None:
+def test_sbatch_parser_reads_script_of_earlier_release() -> None:
     roles = (RoleSpec(name="a", command="true"), RoleSpec(name="b", command="false"))
     text = SBATCH.render(JobSpec(name="j", roles=roles), {}).text
     earlier = text.replace(launcher.PREAMBLE, launcher.EARLIER)

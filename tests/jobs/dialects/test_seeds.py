@@ -7,12 +7,12 @@ from jobs.dialects.document import Document
 from tests.seeds import FOLDER, SEEDS, Seed, converted
 
 
-def test_every_sample_that_we_keep_is_listed() -> None:
+def test_seed_list_matches_stored_files() -> None:
     assert {seed.file for seed in SEEDS} == {path.name for path in FOLDER.iterdir()}
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=str)
-def test_a_page_sample_is_recognised_read_and_left_as_it_is(seed: Seed) -> None:
+def test_seed_is_recognised_parsed_and_rendered_unchanged(seed: Seed) -> None:
     assert Document(seed.text).dialect == seed.dialect
     dialect = dialects.get(seed.dialect)
     parsed = dialect.parse(Document(seed.text))
@@ -23,7 +23,7 @@ def test_a_page_sample_is_recognised_read_and_left_as_it_is(seed: Seed) -> None:
 
 @pytest.mark.parametrize("target", dialects.NAMES)
 @pytest.mark.parametrize("seed", SEEDS, ids=str)
-def test_a_page_sample_becomes_any_other_dialect(seed: Seed, target: str) -> None:
+def test_seed_converts_to_any_other_dialect(seed: Seed, target: str) -> None:
     """What every dialect can say is still there: the command, the replicas, the image, the amounts."""
     there = converted(seed, target)
     assert [(role.replicas, role.command, role.image) for role in there.roles] == [

@@ -29,9 +29,7 @@ def at(value: Any, pointer: str) -> Any:
 
 
 @given(values, st.sampled_from([None, 1, 2]), st.booleans())
-def test_clean_json_reads_as_the_standard_library_reads_it(
-    value: Any, indent: int | None, ascii_: bool
-) -> None:
+def test_json_reader_matches_standard_library(value: Any, indent: int | None, ascii_: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
     source = read(Document(text))
     assert source.value == json.loads(text)
@@ -39,19 +37,19 @@ def test_clean_json_reads_as_the_standard_library_reads_it(
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), values, min_size=1), st.data())
-def test_untidy_json_reads_the_same(value: Any, data: st.DataObject) -> None:
+def test_json_reader_reads_untidy_json_as_same_value(value: Any, data: st.DataObject) -> None:
     text = data.draw(st.composite(lambda draw: untidy(json.dumps(value, indent=2), draw))())
     assert read(Document(text)).value == value
 
 
 @given(values)
-def test_every_value_is_found_where_it_stands(value: Any) -> None:
+def test_json_reader_locates_every_value(value: Any) -> None:
     source = read(Document(json.dumps(value, indent=1)))
     for pointer, node in walk(source.tree):
         assert json.loads(source.text[node.start : node.end]) == at(value, pointer)
 
 
-def test_positions_count_lines_and_code_points() -> None:
+def test_json_positions_count_lines_and_code_points() -> None:
     source = read(Document('{\r\n"名称": "x",\r"b": [1,\n 2]}'))
     assert source.position("/名称") == (2, 7)
     assert source.position("/名称", key=True) == (2, 1)
@@ -72,28 +70,28 @@ def test_positions_count_lines_and_code_points() -> None:
         ('1{\n2 "a": 1\n3}', "tolerated_line_numbers"),
     ],
 )
-def test_what_can_be_read_without_guessing_is_read_and_told(text: str, code: str) -> None:
+def test_json_reader_accepts_unambiguous_flaws_with_a_note(text: str, code: str) -> None:
     source = read(Document(text))
     assert source.value == {"a": 1}
     assert [note.code for note in source.notes] == [code]
 
 
-def test_a_listing_is_read_with_blank_lines_and_numbers_that_touch() -> None:
+def test_json_reader_reads_listing_with_blank_lines_and_touching_numbers() -> None:
     listing = '7{\n8 "a": [\n95,\n1010\n\n11 ],\n12 "b": "c"\n13}'
     assert read(Document(listing)).value == {"a": [5, 10], "b": "c"}
     assert read(Document(listing)).position("/b") == (7, 9)
 
 
-def test_numbers_that_do_not_count_the_lines_are_no_listing() -> None:
+def test_json_reader_rejects_listing_with_wrong_line_numbers() -> None:
     assert refused('1{\n3 "a": 1\n4}').code == "extra_text"
 
 
-def test_slashes_and_commas_inside_texts_stay() -> None:
+def test_json_reader_keeps_slashes_and_commas_inside_strings() -> None:
     value = {"url": "http://a/*b*/", "c": ",]", "d": 'a\\"//,}'}
     assert read(Document(json.dumps(value)[:-1] + ",} // x")).value == value
 
 
-def test_tabs_inside_texts_are_kept_and_told() -> None:
+def test_json_reader_keeps_tabs_inside_strings_and_notes_them() -> None:
     source = read(Document('{\t"a": "x\ty"}'))
     assert source.value == {"a": "x\ty"}
     assert [note.code for note in source.notes] == ["tolerated_tabs"]
@@ -139,17 +137,17 @@ def test_tabs_inside_texts_are_kept_and_told() -> None:
         ('{"a": 1,\n "a": 2}', "duplicate_key", (2, 2)),
     ],
 )
-def test_what_is_wrong_is_told_with_its_cause_and_place(text: str, code: str, place: tuple[int, int]) -> None:
+def test_json_problem_names_cause_and_position(text: str, code: str, place: tuple[int, int]) -> None:
     problem = refused(text)
     assert (problem.code, (problem.line, problem.column)) == (code, place)
 
 
-def test_an_open_bracket_names_the_line_where_it_was_opened() -> None:
+def test_json_problem_of_open_bracket_names_its_opening_line() -> None:
     params = refused('{\n "a": [\n 1,\n 2\n').params
     assert (params["bracket"], params["closing"], params["opened_line"]) == ("[", "]", 2)
 
 
-def test_all_repeated_keys_and_impossible_numbers_are_told_at_once() -> None:
+def test_json_reader_reports_all_repeated_keys_and_bad_numbers_together() -> None:
     with pytest.raises(Refused) as caught:
         read(Document('{"a": {"x": 1, "x": 2}, "b": NaN, "c": 99999999999999999999, "a": 3}'))
     assert [(problem.code, problem.pointer) for problem in caught.value.problems] == [
@@ -159,7 +157,7 @@ def test_all_repeated_keys_and_impossible_numbers_are_told_at_once() -> None:
     ]
 
 
-def test_a_pair_of_surrogates_is_a_character() -> None:
+def test_json_reader_joins_surrogate_pair_into_one_character() -> None:
     assert read(Document('{"a": "\\ud83d\\ude00"}')).value == {"a": "😀"}
 
 
@@ -191,7 +189,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_text_is_refused_soon_and_in_little_memory(text: str) -> None:
+def test_json_reader_rejects_hostile_text_fast_in_little_memory(text: str) -> None:
     best = min(_seconds(text) for _attempt in range(3))
     tracemalloc.start()
     try:
@@ -209,12 +207,12 @@ def _seconds(text: str) -> float:
     return time.process_time() - begun
 
 
-def test_what_lies_just_within_the_limits_is_read() -> None:
+def test_json_reader_accepts_text_just_within_limits() -> None:
     assert read(Document("[" * MAX_DEPTH + "]" * MAX_DEPTH)).value
     assert read(Document(json.dumps(list(range(MAX_VALUES - 2))))).value
 
 
-def test_files_are_unicode() -> None:
+def test_decode_accepts_only_unicode_within_size_limit() -> None:
     assert decode("作业".encode()) == "作业"
     assert decode("作业".encode("utf-16")) == "作业"
     with pytest.raises(Refused) as caught:

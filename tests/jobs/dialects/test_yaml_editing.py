@@ -94,7 +94,7 @@ def edit(text: str, changes: list[SetValue | RemoveValue]) -> str:
     ],
 )
 @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
-def test_a_change_changes_its_place_only(
+def test_yaml_edit_changes_only_its_place(
     change: SetValue | RemoveValue, old: str, new: str, line_break: str
 ) -> None:
     assert TEXT.count(old) == 1
@@ -102,21 +102,21 @@ def test_a_change_changes_its_place_only(
     assert edit(before, [change]) == after
 
 
-def test_all_elements_may_go() -> None:
+def test_yaml_edit_removes_all_list_elements() -> None:
     none = edit(TEXT, [RemoveValue("/tasks/0"), RemoveValue("/tasks/1")])
     assert "tasks: []\n" in none
     assert read(none, JS_YAML).value == {**_value(TEXT), "tasks": []}
 
 
-def test_a_last_line_without_a_break_gets_one() -> None:
+def test_yaml_edit_ends_last_line_without_break() -> None:
     assert edit("a: 1", [SetValue("/b", 2)]) == "a: 1\nb: 2"
 
 
-def test_lists_that_are_not_indented_stay_so() -> None:
+def test_yaml_edit_keeps_unindented_lists_unindented() -> None:
     assert edit("a:\n- x\nb: 1\n", [SetValue("/a/-", "z")]) == "a:\n- x\n- z\nb: 1\n"
 
 
-def test_what_an_alias_shows_is_changed_without_changing_what_it_stands_for() -> None:
+def test_yaml_edit_of_alias_leaves_its_anchor_unchanged() -> None:
     text = "a: &a {x: 1}\nb: *a\nc:\n  <<: *a\n"
     assert _value(edit(text, [SetValue("/b/x", 2)])) == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1}}
     assert edit(text, [SetValue("/c/x", 2)]) == text + "  x: 2\n"
@@ -124,21 +124,21 @@ def test_what_an_alias_shows_is_changed_without_changing_what_it_stands_for() ->
     assert edit(text, [SetValue("/b", 1)]) == text.replace("*a\nc", "1\nc")
 
 
-def test_only_the_document_that_was_picked_is_changed() -> None:
+def test_yaml_edit_changes_only_picked_document() -> None:
     text = "a: 1\n---\nb: 2 # two\n---\nc: 3\n"
     assert edit_by(read(text, JS_YAML, lambda _all: 1), [SetValue("/b", 5)], lambda _all: 1) == text.replace(
         "2 #", "5 #"
     )
 
 
-def test_places_that_do_not_exist_are_left_out() -> None:
+def test_yaml_edit_ignores_missing_places() -> None:
     assert (
         edit(TEXT, [SetValue("/no/such", 1), RemoveValue("/gone"), SetValue("/tasks/7", 1), SetValue("", 1)])
         == TEXT
     )
 
 
-def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
+def test_apply_fixes_replaces_and_removes_with_last_fix_winning() -> None:
     fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
     fixed = documents.apply_fixes(Document(TEXT), fixes, JS_YAML)
     assert fixed == TEXT.replace("name: a", "name: c").replace("last: true\n", "")
@@ -146,7 +146,7 @@ def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
     assert documents.apply_fixes(Document("{a: 1, b: 'x'}"), [Fix("/a", 2)], JS_YAML) == "{a: 2, b: 'x'}"
 
 
-def test_keys_get_other_names_where_they_stand() -> None:
+def test_rename_changes_keys_in_place() -> None:
     names = {"/name": "on", "/tasks/1/cpu": "cpus", "/flow/a": "x: y", "/gone": "b"}
     renamed = documents.rename(Document(TEXT), names, JS_YAML)
     expected = (
@@ -156,7 +156,7 @@ def test_keys_get_other_names_where_they_stand() -> None:
     assert documents.rename(Document('{"a": {"b": 1}, }'), {"/a/b": "ü"}, JS_YAML) == '{"a": {"ü": 1}, }'
 
 
-def test_unreadable_text_is_refused() -> None:
+def test_apply_fixes_rejects_unreadable_text() -> None:
     with pytest.raises(Refused):
         documents.apply_fixes(Document("a: ["), [Fix("/a", 1)], JS_YAML)
 
@@ -179,9 +179,7 @@ def yaml_texts(draw: st.DrawFn, held: Any) -> str:
 
 
 @given(st.dictionaries(json_keys, values, min_size=1, max_size=5), st.data())
-def test_any_edits_of_any_text_say_the_same_as_of_its_value(
-    value: dict[str, Any], data: st.DataObject
-) -> None:
+def test_yaml_edit_of_any_text_matches_edit_of_its_value(value: dict[str, Any], data: st.DataObject) -> None:
     text = data.draw(yaml_texts(value))
     source = read(text, JS_YAML)
     assume(source.value == value)
@@ -202,7 +200,7 @@ long_texts = st.lists(texts | st.sampled_from(["", " ", "  x", "# y", "- z", "a:
 
 
 @given(st.dictionaries(json_keys, values | long_texts, min_size=1))
-def test_what_is_written_is_read_again_by_every_parser(value: dict[str, Any]) -> None:
+def test_yaml_writer_output_is_readable_by_every_parser(value: dict[str, Any]) -> None:
     text = write(value)
     assert read(text, JS_YAML).value == value
     assert read(text, KUBERNETES).value == value
@@ -210,7 +208,7 @@ def test_what_is_written_is_read_again_by_every_parser(value: dict[str, Any]) ->
 
 
 @given(long_texts)
-def test_a_text_is_written_alike_wherever_it_stands(text: str) -> None:
+def test_yaml_writer_round_trips_text_at_any_position(text: str) -> None:
     held = {"a": text, "b": [text, [text]], "c": {"d": [{"e": text}]}}
     assert read(write(held), JS_YAML).value == held
     assert read(edit("a: 1 # x\nb: []\n", [SetValue("/a", text), SetValue("/b", [text])]), JS_YAML).value == {
@@ -219,7 +217,7 @@ def test_a_text_is_written_alike_wherever_it_stands(text: str) -> None:
     }
 
 
-def test_scripts_are_written_as_blocks_and_words_without_quotes() -> None:
+def test_yaml_writer_writes_scripts_as_blocks_and_words_unquoted() -> None:
     held = {
         "name": "train",
         "version": "1.0",

@@ -34,7 +34,7 @@ def refused(text: str) -> Problem:
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), values, min_size=1), st.booleans())
-def test_what_the_library_writes_is_read_again(held: Any, flow: bool) -> None:
+def test_yaml_reader_reads_library_output(held: Any, flow: bool) -> None:
     text = yaml.safe_dump(held, allow_unicode=True, default_flow_style=flow, width=10**6)
     if not any(character in text for character in "\x85\xa0\u2028\u2029\u3000\ufeff"):
         assert value(text) == held
@@ -68,7 +68,7 @@ def test_what_the_library_writes_is_read_again(held: Any, flow: bool) -> None:
         ("'12'", "12", "12"),
     ],
 )
-def test_words_mean_what_they_mean_to_the_vendors_parser(
+def test_yaml_words_mean_the_same_as_in_vendor_parser(
     word: str, to_js_yaml: object, to_kubernetes: object
 ) -> None:
     for rules, expected in ((JS_YAML, to_js_yaml), (KUBERNETES, to_kubernetes)):
@@ -76,7 +76,7 @@ def test_words_mean_what_they_mean_to_the_vendors_parser(
         assert (held, type(held)) == (expected, type(expected))
 
 
-def test_keys_are_texts() -> None:
+def test_yaml_keys_are_strings() -> None:
     assert value("1: a\ntrue: b\n~: c\n0x10: d\n'2': e") == {
         "1": "a",
         "true": "b",
@@ -87,7 +87,7 @@ def test_keys_are_texts() -> None:
     assert read("on: a", KUBERNETES).value == {"true": "a"}
 
 
-def test_aliases_are_copied_and_merges_give_way() -> None:
+def test_yaml_aliases_are_copied_and_merges_yield_to_own_keys() -> None:
     held = value("a: &x {p: 1, q: [2]}\nb: *x\nc:\n  <<: *x\n  p: 3\nd:\n  q: 0\n  <<: [*x, {r: 4}]\n")
     assert held["b"] == {"p": 1, "q": [2]}
     assert held["b"]["q"] is not held["a"]["q"]
@@ -96,7 +96,7 @@ def test_aliases_are_copied_and_merges_give_way() -> None:
 
 
 @given(values)
-def test_every_value_is_found_where_it_stands(held: Any) -> None:
+def test_yaml_reader_locates_every_value(held: Any) -> None:
     text = yaml.safe_dump({"a": held}, allow_unicode=False, width=10**6)
     source = read(text, JS_YAML)
     for pointer, node in walk(source.tree):
@@ -108,7 +108,7 @@ def test_every_value_is_found_where_it_stands(held: Any) -> None:
             assert value("- " + piece + "\n") == [found]
 
 
-def test_positions_count_lines_and_code_points() -> None:
+def test_yaml_positions_count_lines_and_code_points() -> None:
     source = read('名称: x\r\nb:\r\n  - 1\r\n  -   c: "😀"\r\n      d: e # f\r\n', JS_YAML)
     assert source.position("/名称") == (1, 5)
     assert source.position("/名称", key=True) == (1, 1)
@@ -119,11 +119,11 @@ def test_positions_count_lines_and_code_points() -> None:
     assert read("a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n", JS_YAML).position("/d/b") == (1, 11)
 
 
-def test_a_byte_order_mark_is_told() -> None:
+def test_yaml_reader_notes_byte_order_mark() -> None:
     assert [note.code for note in read("\ufeffa: 1", JS_YAML).notes] == ["tolerated_bom"]
 
 
-def test_of_several_documents_one_is_picked_or_none_is_read() -> None:
+def test_yaml_reader_of_several_documents_needs_one_picked() -> None:
     text = "# first\n---\na: 1\n---\nb: 2\n---\n"
     problem = refused(text)
     assert (problem.code, problem.line) == ("yaml_documents", 4)
@@ -175,13 +175,13 @@ def test_of_several_documents_one_is_picked_or_none_is_read() -> None:
         ("a: \ud800", "lone_surrogate", (1, 4)),
     ],
 )
-def test_what_is_wrong_is_told_with_its_cause_and_place(text: str, code: str, place: tuple[int, int]) -> None:
+def test_yaml_problem_names_cause_and_position(text: str, code: str, place: tuple[int, int]) -> None:
     problem = refused(text)
     assert (problem.code, (problem.line, problem.column)) == (code, place)
     assert problem.source
 
 
-def test_all_repeated_keys_and_impossible_numbers_are_told_at_once() -> None:
+def test_yaml_reader_reports_all_repeated_keys_and_bad_numbers_together() -> None:
     with pytest.raises(Refused) as caught:
         read("a: {x: 1, x: 2}\nb: [.nan]\na: 3", JS_YAML)
     assert [(problem.code, problem.pointer) for problem in caught.value.problems] == [
@@ -240,7 +240,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_text_is_refused_soon_and_in_little_memory(text: str) -> None:
+def test_yaml_reader_rejects_hostile_text_fast_in_little_memory(text: str) -> None:
     best = min(_seconds(text) for _attempt in range(3))
     tracemalloc.start()
     try:
@@ -258,13 +258,13 @@ def _seconds(text: str) -> float:
     return time.process_time() - begun
 
 
-def test_what_lies_just_within_the_limits_is_read() -> None:
+def test_yaml_reader_accepts_text_just_within_limits() -> None:
     assert value("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     assert value("- a\n" * (MAX_VALUES - 1))
 
 
 @given(st.text() | st.text("ab:-?[]{}#&*!|>'\"%@`,\n \t0~<", max_size=40))
-def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+def test_yaml_reader_reads_or_rejects_any_text_with_position(text: str) -> None:
     try:
         source = read(text, JS_YAML)
     except Refused as refusal:

@@ -99,17 +99,17 @@ WITH = {
 """Fields that say nothing without another."""
 
 
-def test_there_is_a_new_value_for_every_field() -> None:
+def test_sample_values_cover_every_field() -> None:
     assert set(NEW) == {key for key, each in FIELDS.items() if each.path}
 
 
 @given(dlc_specs())
-def test_showing_and_changing_nothing_is_the_same_job(spec: JobSpec) -> None:
+def test_form_without_changes_keeps_job(spec: JobSpec) -> None:
     assert apply_changes(spec, values_of(spec)).spec == spec
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_what_is_shown_of_a_job_makes_it_again(sample: JobSpec) -> None:
+def test_form_values_rebuild_the_job(sample: JobSpec) -> None:
     bare = JobSpec(name="bare", roles=(RoleSpec(name="x", command="x"),))
     made = apply_changes(bare, values_of(sample), values_of(bare))
     assert made.problems == {}
@@ -123,7 +123,7 @@ def same_value(key: str) -> set[str]:
 
 
 @pytest.mark.parametrize("key", sorted(NEW))
-def test_each_field_is_set_and_found_again(key: str) -> None:
+def test_form_field_is_set_and_read_back(key: str) -> None:
     name = form_name(key, 0)
     made = apply_changes(PLAIN, {name: NEW[key], **WITH.get(key, {})})
     assert made.problems == {}
@@ -136,14 +136,14 @@ def test_each_field_is_set_and_found_again(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(NEW) - {"name", "roles-*-name", "roles-*-command"}))
-def test_each_field_can_be_taken_back(key: str) -> None:
+def test_form_field_can_be_reset(key: str) -> None:
     name = form_name(key, 0)
     full = apply_changes(PLAIN, {name: NEW[key], **WITH.get(key, {})}).spec
     back = apply_changes(full, {name: values_of(PLAIN)[name]}).spec
     assert values_of(back)[name] == values_of(PLAIN)[name]
 
 
-def test_all_that_is_wrong_is_told_at_once_and_the_rest_is_taken() -> None:
+def test_form_reports_all_problems_together_and_takes_the_rest() -> None:
     posted = {
         "name": " ",
         "roles-0-cpu": "many",
@@ -167,7 +167,7 @@ def test_all_that_is_wrong_is_told_at_once_and_the_rest_is_taken() -> None:
     assert made.spec == PLAIN.model_copy(update={"description": "taken"})
 
 
-def test_a_branch_without_a_repository_waits_for_it() -> None:
+def test_code_branch_without_repository_is_rejected() -> None:
     made = apply_changes(PLAIN, {"code-branch": "main", "description": "taken"})
     assert {name: each.code for name, each in made.problems.items()} == {"code-branch": "code_needs_place"}
     assert made.spec.description == "taken"
@@ -175,7 +175,7 @@ def test_a_branch_without_a_repository_waits_for_it() -> None:
     assert whole.spec.code == CodeSource(uri="https://git.example.com/a.git", branch="main")
 
 
-def test_only_what_differs_from_what_the_form_said_is_a_change() -> None:
+def test_form_changes_only_fields_differing_from_shown_values() -> None:
     shown = values_of(PLAIN)
     meanwhile = PLAIN.model_copy(update={"name": "renamed-in-the-file"})
     made = apply_changes(meanwhile, {**shown, "description": "typed"}, shown)
@@ -198,7 +198,7 @@ def test_variables_are_rows_with_values_or_secrets() -> None:
     assert (gone.env, gone.secret_env) == ({}, made.secret_env)
 
 
-def test_a_row_that_is_wrong_leaves_its_list_as_it_was() -> None:
+def test_variable_list_with_wrong_row_stays_unchanged() -> None:
     posted = {
         "env-0-name": "1A",
         "env-0-value": "x",
@@ -226,7 +226,7 @@ MOUNTED = PLAIN.model_copy(
 )
 
 
-def test_datasets_and_mounts_are_one_list_in_which_each_keeps_its_place() -> None:
+def test_datasets_and_mounts_share_one_list_and_keep_positions() -> None:
     posted = {
         **values_of(MOUNTED),
         "datasets-0-path": "/data",
@@ -246,13 +246,13 @@ def test_datasets_and_mounts_are_one_list_in_which_each_keeps_its_place() -> Non
     assert made.spec.mounts[0].read_only
 
 
-def test_a_new_row_that_nobody_filled_in_is_nothing() -> None:
+def test_blank_new_row_is_ignored() -> None:
     blank = {"mounts-0-uri": "", "mounts-0-purpose": "data", "datasets-0-id": "", "roles-0-ports-0-count": ""}
     assert apply_changes(PLAIN, blank).spec == PLAIN
     assert apply_changes(PLAIN, {**blank, "mounts-0-path": "/x"}).problems.keys() == {"mounts-0-uri"}
 
 
-def test_a_blank_row_says_nothing_of_a_list_that_the_file_changed_meanwhile() -> None:
+def test_blank_row_leaves_list_changed_in_file_untouched() -> None:
     posted = {**values_of(PLAIN), "mounts-0-uri": "", "mounts-0-purpose": "data", "mounts-0-read-only": ""}
     assert apply_changes(MOUNTED, posted, values_of(PLAIN)).spec == MOUNTED
 
@@ -263,21 +263,21 @@ def test_ports_belong_to_their_role() -> None:
     assert apply_changes(made, values_of(made), acts=RowActions(remove="roles-0-ports-0")).spec == PLAIN
 
 
-def test_a_role_is_added_like_the_last_one_and_removed() -> None:
+def test_role_is_added_like_the_last_one_and_removed() -> None:
     more = apply_changes(PLAIN, {}, acts=RowActions(add="roles")).spec
     assert [role.name for role in more.roles] == ["Worker", "Worker-2"]
     assert apply_changes(more, {}, acts=RowActions(remove="roles-1")).spec == PLAIN
     assert apply_changes(PLAIN, {}, acts=RowActions(remove="roles-0")).spec == PLAIN
 
 
-def test_two_roles_of_one_name_are_told_at_the_name() -> None:
+def test_duplicate_role_name_is_reported_at_its_name() -> None:
     more = apply_changes(PLAIN, {}, acts=RowActions(add="roles")).spec
     made = apply_changes(more, {"roles-1-name": "Worker", "roles-1-cpu": "3"})
     assert {name: each.code for name, each in made.problems.items()} == {"roles-1-name": "repeats"}
     assert made.spec.roles[1].resources.cpu_milli == 3000
 
 
-def test_the_accelerated_edition_of_an_image_is_its_tag() -> None:
+def test_accelerated_image_edition_is_set_by_its_tag() -> None:
     image = "team-registry.cn-hangzhou.cr.aliyuncs.com/team/train:1.0"
     made = apply_changes(PLAIN, {"roles-0-image": image}).spec
     turned = apply_changes(made, {"roles-0-accelerated": "on"}).spec
@@ -287,20 +287,20 @@ def test_the_accelerated_edition_of_an_image_is_its_tag() -> None:
     assert apply_changes(PLAIN, {"roles-0-accelerated": "on"}).spec == PLAIN
 
 
-def test_every_name_of_the_form_is_there_once() -> None:
+def test_form_names_are_unique() -> None:
     names = [name for name, _field, _number in fields_of(PLAIN)]
     names += [form_name(rows.key, number) for rows, number in lists_of(PLAIN)]
     assert len(set(names)) == len(names) == len(FIELDS) + len(ROWS)
 
 
-def test_of_conda_and_a_venv_a_job_has_one() -> None:
+def test_job_with_conda_rejects_venv() -> None:
     made = apply_changes(PLAIN, {"conda": "/opt/conda/envs/train"}).spec
     both = apply_changes(made, {"venv": "/home/me/venv"})
     assert {name: each.code for name, each in both.problems.items()} == {"venv": "no_fit"}
     assert both.spec == made
 
 
-def test_jobs_to_wait_for_are_rows() -> None:
+def test_job_dependencies_are_rows() -> None:
     posted = {"after-0-job": "abc", "after-0-when": "failed", "after-1-job": "", "after-1-when": "succeeded"}
     made = apply_changes(PLAIN, posted).spec
     assert made.after == (After(job="abc", when=When.FAILED),)

@@ -7,7 +7,7 @@ import pytest
 from jobs.form.envfile import EnvFile, read_env_file
 
 
-def test_variables_of_a_file_are_read_without_expansion() -> None:
+def test_env_file_variables_are_read_without_expansion() -> None:
     text = "# of the team\nexport A=1\nB='two words'\nC=\"$A\\n\"\nD\n"
     assert read_env_file(text) == EnvFile({"A": "1", "B": "two words", "C": "$A\n", "D": ""}, ())
 
@@ -24,7 +24,7 @@ def test_variables_of_a_file_are_read_without_expansion() -> None:
     ],
     ids=["no variables", "lines", "comments", "quotes", "names", "escapes"],
 )
-def test_lines_are_variables_or_numbered(
+def test_env_file_lines_are_variables_or_numbered_as_bad(
     text: str, variables: dict[str, str], bad_lines: Iterable[int]
 ) -> None:
     assert read_env_file(text) == EnvFile(variables, tuple(bad_lines))

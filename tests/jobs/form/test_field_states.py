@@ -20,14 +20,14 @@ def state(field: str, spec: JobSpec, target: JobTarget) -> rules.FieldState:
     return rules.fields(rules.rulings(spec, target))[field]
 
 
-def test_a_field_that_means_nothing_is_hidden_unless_it_says_something() -> None:
+def test_field_without_effect_is_hidden_unless_set() -> None:
     assert state("roles[].bid", job(), QUOTA).hidden
     said_all_the_same = state("roles[].bid", job(role(bid=Bid(discount_percent=40))), QUOTA)
     assert not said_all_the_same.hidden
     assert [each.code for each in said_all_the_same.rulings] == ["bid_for_spot"]
 
 
-def test_a_field_that_is_off_says_why() -> None:
+def test_disabled_field_gives_reason_and_bounds() -> None:
     found = state("priority", job(), PUBLIC)
     assert (found.off, found.hidden, found.why and found.why.code) == (True, False, "priority_for_quota")
     assert (found.least, found.most) == (1, 9)
@@ -41,19 +41,19 @@ def test_lingjun_offers_fewer_frameworks() -> None:
     assert set(everywhere) - set(on_lingjun) == {Framework.XGBOOST, Framework.ONEFLOW}
 
 
-def test_ports_by_number_are_off_on_lingjun_and_beside_a_list() -> None:
+def test_ports_by_number_are_disabled_on_lingjun_and_beside_port_list() -> None:
     for spec, target in ((options(), LINGJUN), (options(customPortList="1"), QUOTA)):
         assert state("framework_options.customPortNumPerWorker", spec, target).off
     assert not state("framework_options.customPortNumPerWorker", options(), QUOTA).off
 
 
-def test_the_limit_is_the_quotas_own() -> None:
+def test_gpu_field_limit_comes_from_quota() -> None:
     found = state("roles[].resources.gpus", job(), replace(PUBLIC, most_gpus=4))
     assert found.most == 4
 
 
 @given(dlc_specs(), st.sampled_from([QUOTA, PUBLIC, SPOT, LINGJUN]))
-def test_what_a_job_says_is_never_hidden_nor_off_and_never_changed(spec: JobSpec, target: JobTarget) -> None:
+def test_field_set_by_job_is_never_hidden_disabled_or_changed(spec: JobSpec, target: JobTarget) -> None:
     before = spec.model_dump_json()
     found = rules.rulings(spec, target)
     for ruling in found:

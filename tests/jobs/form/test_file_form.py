@@ -36,7 +36,7 @@ taskRoles:
 
 
 @given(v1_texts())
-def test_showing_a_text_and_changing_nothing_leaves_it(text: str) -> None:
+def test_file_form_without_changes_leaves_text(text: str) -> None:
     shown = read(Document(text, "openpai-v1"))
     if shown.parsed is not None:
         again = apply(Document(text, "openpai-v1"), shown.values, shown.values)
@@ -44,7 +44,7 @@ def test_showing_a_text_and_changing_nothing_leaves_it(text: str) -> None:
 
 
 @given(dlc_specs())
-def test_what_the_form_shows_of_a_text_and_what_it_does_not_is_all_of_it(spec: JobSpec) -> None:
+def test_file_form_leaves_unshown_only_roles_retry_and_mounts(spec: JobSpec) -> None:
     shown = read(Document(dialects.get("dlc").render(spec, {}).text, "dlc"))
     assert shown.parsed is not None
     assert set(shown.unshown) <= {
@@ -53,7 +53,7 @@ def test_what_the_form_shows_of_a_text_and_what_it_does_not_is_all_of_it(spec: J
 
 
 @pytest.mark.parametrize(("text", "dialect"), [(DLC, "dlc"), (HELLO, "openpai-v1"), (V2, "openpai-v2")])
-def test_a_name_is_changed_in_its_place(text: str, dialect: str) -> None:
+def test_file_form_changes_name_in_place(text: str, dialect: str) -> None:
     before = read(Document(text))
     assert before.dialect == dialect
     now = apply(Document(text), {"name": "another"}).reading
@@ -61,39 +61,39 @@ def test_a_name_is_changed_in_its_place(text: str, dialect: str) -> None:
     assert now.values["name"] == "another"
 
 
-def test_a_secret_value_stays_in_the_text_and_is_none_of_the_forms_values() -> None:
+def test_secret_value_stays_in_text_and_out_of_form_values() -> None:
     now = apply(Document(LOCKED), {"roles-0-cpu": "9"}).reading
     assert now.text == LOCKED.replace('"CPU": "4"', '"CPU": "9"')
     assert "canary-51f0" not in json.dumps(dict(now.values))
 
 
-def test_what_can_not_be_read_stays_and_what_was_typed_is_kept() -> None:
+def test_unreadable_text_stays_and_typed_values_are_returned() -> None:
     posted = {"name": "typed"}
     now = apply(Document("{ half"), posted)
     assert (now.reading.text, now.rejected) == ("{ half", posted)
     assert now.reading.refused
 
 
-def test_of_a_change_that_the_dialect_does_not_say_the_text_shows_nothing() -> None:
+def test_change_unsupported_by_dialect_is_rejected_and_text_stays() -> None:
     now = apply(Document(SBATCH), {"priority": "3"})
     assert now.reading.text == SBATCH
     assert now.problems["priority"].code == "not_said"
     assert now.rejected == {"priority": "3"}
 
 
-def test_going_on_as_dlc_says_it() -> None:
+def test_file_form_convert_applies_unsupported_change_as_dlc() -> None:
     now = apply(Document(SBATCH), {"priority": "3"}, convert=True)
     assert now.reading.dialect == DEFAULT_DIALECT
     assert now.reading.values["priority"] == "3"
     assert now.problems == {}
 
 
-def test_unknown_keys_are_told_and_stay() -> None:
+def test_unknown_keys_are_listed_and_stay_in_text() -> None:
     assert read(Document(DLC)).unshown == ("/Mine",)
     assert '"Mine": {"kept": true}' in apply(Document(DLC), {}, acts=RowActions(add="roles")).reading.text
 
 
-def test_variables_of_roles_have_no_field_and_are_told() -> None:
+def test_role_variables_without_field_are_listed_as_unshown() -> None:
     master = RoleSpec(name="Master", command="true", image="a/b:1")
     worker = RoleSpec(name="Worker", command="true", image="a/b:1", env={"OWN": "1"})
     spec = JobSpec(name="job", framework=Framework.PYTORCH, roles=(master, worker))
@@ -101,14 +101,14 @@ def test_variables_of_roles_have_no_field_and_are_told() -> None:
     assert "/roles/1/env/OWN" in read(Document(text)).unshown
 
 
-def test_a_pasted_file_gives_known_variables_new_values_and_adds_the_others() -> None:
+def test_pasted_env_file_updates_known_variables_and_adds_others() -> None:
     text = DLC.replace('"UserCommand"', '"Envs": {"A": "old", "B": "2"},\n  "UserCommand"')
     now = apply(Document(text), {ENV_PASTE: "A=new\nC='$HOME'"}).reading
     assert now.parsed is not None
     assert now.parsed.spec.env == {"A": "new", "B": "2", "C": "$HOME"}
 
 
-def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed() -> None:
+def test_pasted_env_file_over_limit_is_rejected_unread() -> None:
     pasted = "A=new\n" * (MAX_CHARACTERS // 6 + 1)
     applied = apply(Document(DLC), {ENV_PASTE: pasted})
     assert applied.reading.text == DLC
@@ -118,7 +118,7 @@ def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed()
     assert applied.rejected[ENV_PASTE] == pasted
 
 
-def test_lines_of_a_pasted_file_that_are_no_variables_are_told_and_nothing_is_lost() -> None:
+def test_pasted_env_file_bad_lines_are_reported_and_paste_is_returned() -> None:
     pasted = "A=1\nB='open\nthis: is ]\n# note\n" + "=\n" * 9
     applied = apply(Document(DLC), {ENV_PASTE: pasted})
     assert applied.reading.text == DLC
@@ -127,7 +127,7 @@ def test_lines_of_a_pasted_file_that_are_no_variables_are_told_and_nothing_is_lo
     assert applied.rejected[ENV_PASTE] == pasted
 
 
-def test_pasted_file_is_taken_whatever_the_names_of_other_fields_are() -> None:
+def test_pasted_env_file_is_accepted_beside_odd_field_names() -> None:
     posted = {ENV_PASTE: "A=1", "env--name": "B", "env-x-name": "C", f"env-{'9' * 5000}-name": "D"}
     now = apply(Document(DLC), posted).reading
     assert now.parsed is not None
@@ -135,7 +135,7 @@ def test_pasted_file_is_taken_whatever_the_names_of_other_fields_are() -> None:
 
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
-def test_what_is_off_is_what_the_dialect_loses(dialect: str) -> None:
+def test_unsupported_fields_are_those_the_dialect_loses(dialect: str) -> None:
     off = unsupported_fields(dialect)
     assert not {"name", "roles-*-command", "roles-*-replicas", "env"} & off
     assert ("priority" in off) is (dialect in ("kubeflow", "sbatch"))

@@ -33,7 +33,7 @@ def functions(file: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("row", ROWS_OF_PAGE, ids=[row.says[:60] for row in ROWS_OF_PAGE])
-def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: Row) -> None:
+def test_form_table_row_names_existing_field_rule_and_test(row: Row) -> None:
     _section, pages, _says, field, rule, test = row
     assert field == PLACE or field in FIELDS or field in ROWS
     if rule:
@@ -41,16 +41,16 @@ def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: Row) -> None:
     file, _colons, name = test.partition("::")
     function, _bracket, case = name.partition("[")
     assert not function or function in functions(file)
-    if function == "test_rule":
+    if function == "test_rule_case_has_the_expected_effect":
         assert case == f"{rule}]"
     assert pages in PAGES
 
 
-def test_every_rule_stands_there() -> None:
+def test_form_table_lists_every_rule() -> None:
     assert {row.rule for row in ROWS_OF_PAGE} - {""} == set(BY_CODE)
 
 
-def test_a_rules_pages_are_among_those_that_the_table_names() -> None:
+def test_form_table_pages_include_those_of_each_rule() -> None:
     """One row may tell of a field that both pages have, with a rule that stands on one."""
     for row in ROWS_OF_PAGE:
         if row.rule:
@@ -59,7 +59,7 @@ def test_a_rules_pages_are_among_those_that_the_table_names() -> None:
             assert bool(pages) == (row.page != "console"), row
 
 
-def test_every_field_of_the_pages_stands_there() -> None:
+def test_form_table_lists_every_page_field() -> None:
     """What the pages don't have says so by its source: the SCM manual, CreateJob, or our own."""
     ours = re.compile(r"^PAI-DLC page")
     every: dict[str, Field | Rows] = {**FIELDS, **ROWS}
@@ -72,7 +72,7 @@ SECONDARY = {"registry-registry", "roles-*-rdma"}
 """Parts of a private image's login, and of Lingjun's network, of which the pages speak without a field."""
 
 
-def test_every_advanced_setting_stands_there_under_its_own_name() -> None:
+def test_form_table_lists_every_advanced_setting_by_name() -> None:
     for setting in SETTINGS:
         found = [row for row in ROWS_OF_PAGE if row.field == f"option-{setting.key}"]
         assert any(f"`{setting.key}`" in row.says for row in found), setting.key

@@ -25,13 +25,13 @@ def test_memory_measure_reads_amounts_with_and_without_a_unit(typed: str, mib: i
 
 
 @pytest.mark.parametrize(("mib", "shown"), [(64, "64 MiB"), (1536, "1536 MiB"), (2048, "2 GiB"), (None, "")])
-def test_memory_measure_with_its_unit_shows_what_it_reads(mib: int | None, shown: str) -> None:
+def test_memory_measure_with_unit_round_trips_shown_amount(mib: int | None, shown: str) -> None:
     measure = MemorySize(named=True, optional=True)
     assert measure.show(mib) == shown
     assert measure.read(shown) == mib
 
 
 @pytest.mark.parametrize("typed", ["much", "2 apples", "-1"])
-def test_memory_measure_refuses_what_is_no_amount(typed: str) -> None:
+def test_memory_measure_rejects_invalid_amount(typed: str) -> None:
     with pytest.raises(InvalidValue):
         MemorySize().read(typed)

@@ -23,7 +23,7 @@ def said(code: str, spec: JobSpec, target: JobTarget) -> list[rules.Statement]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.code for case in CASES])
-def test_rule(case: Case) -> None:
+def test_rule_case_has_the_expected_effect(case: Case) -> None:
     rule = BY_CODE[case.code]
     assert (rule.pages, rule.section) == (case.pages, case.section)
     found = [each for each in said(case.code, case.spec, case.target) if each.field == case.path]
@@ -38,7 +38,7 @@ def test_rule(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.code for case in CASES])
-def test_its_sentence_needs_no_more_than_the_rule_gives(case: Case) -> None:
+def test_rule_message_needs_only_params_the_rule_gives(case: Case) -> None:
     for each in said(case.code, case.spec, case.target):
         text = rule_message(case.code, each.params)
         assert text.endswith(".")
@@ -46,7 +46,7 @@ def test_its_sentence_needs_no_more_than_the_rule_gives(case: Case) -> None:
         assert "…" not in text
 
 
-def test_every_rule_is_tested_once_and_has_a_sentence() -> None:
+def test_rules_are_each_tested_once_and_have_a_sentence() -> None:
     codes = [rule.code for rule in RULES]
     assert sorted(codes) == sorted(case.code for case in CASES) == sorted(NOTES)
     assert len(set(codes)) == len(codes)
@@ -54,11 +54,11 @@ def test_every_rule_is_tested_once_and_has_a_sentence() -> None:
 
 @pytest.mark.parametrize("pages", [BOTH, ZH, JA, ()])
 @pytest.mark.parametrize("section", list(Section))
-def test_where_a_rule_stands_can_be_told(pages: tuple[Page, ...], section: Section) -> None:
+def test_rule_origin_has_a_label(pages: tuple[Page, ...], section: Section) -> None:
     assert origin_label(pages, section)
 
 
-def test_every_advanced_setting_of_the_pages_is_known() -> None:
+def test_advanced_settings_match_those_of_the_pages() -> None:
     assert [setting.key for setting in SETTINGS] == [
         "ReleaseResourcePolicy",
         "EnableNvidiaIBGDA",

@@ -40,14 +40,14 @@ def settings(text: str) -> dict[str, object]:
     return found
 
 
-def test_each_part_has_a_field_with_its_value() -> None:
+def test_subfield_shows_its_part_of_the_value() -> None:
     values = read(Document(TEXT)).values
     assert values["option-createSvcForAllWorkers"] == "true"
     assert values["option-customPortList"] == ""
     assert (values["fault-job-execution-mode"], values["fault-enable-job-restart"]) == ("Sync", "")
 
 
-def test_one_part_is_changed_and_the_others_stay() -> None:
+def test_subfield_change_keeps_other_parts() -> None:
     changed = apply(Document(TEXT), {"option-customPortList": "10000", "fault-enable-job-restart": "True"})
     assert not changed.problems
     now = settings(changed.reading.text)
@@ -59,27 +59,27 @@ def test_one_part_is_changed_and_the_others_stay() -> None:
     assert now["ErrorMonitoringArgs"] == "--job-execution-mode Sync --mine=1 --enable-job-restart=True"
 
 
-def test_a_part_that_is_emptied_goes() -> None:
+def test_subfield_emptied_is_removed() -> None:
     posted = {"option-createSvcForAllWorkers": "", "fault-job-execution-mode": ""}
     now = settings(apply(Document(TEXT), posted).reading.text)
     assert now["AdvancedSettings"] == {"Own": "x"}
     assert now["ErrorMonitoringArgs"] == "--mine=1"
 
 
-def test_what_is_no_number_is_told_at_its_field() -> None:
+def test_subfield_rejects_non_number_at_its_field() -> None:
     changed = apply(Document(TEXT), {"fault-max-num-of-job-restart": "often"})
     assert [problem.code for problem in changed.problems.values()] == ["no_number"]
     assert settings(changed.reading.text) == settings(TEXT)
 
 
-def test_advanced_settings_may_be_one_text_too() -> None:
+def test_advanced_settings_accept_one_text() -> None:
     for text in ("a=1,b=2", '{"a": "1", "b": "2"}', "a=1\nb=2"):
         now = settings(apply(Document(TEXT), {"options": text}).reading.text)
         assert now["AdvancedSettings"] == {"a": "1", "b": "2"}
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text(min_size=1)), st.sampled_from("abc"), st.text())
-def test_a_member_is_put_and_found(whole: dict[str, str], name: str, text: str) -> None:
+def test_map_member_is_set_and_found(whole: dict[str, str], name: str, text: str) -> None:
     member = MapMember(name)
     after = member.replace(whole, text)
     assert member.show(after) == text
@@ -88,12 +88,12 @@ def test_a_member_is_put_and_found(whole: dict[str, str], name: str, text: str) 
     }
 
 
-def test_an_argument_is_put_and_found() -> None:
+def test_text_argument_is_set_and_found() -> None:
     argument = TextArgument("job-hang-interval")
     assert argument.show(argument.replace("--x", "60")) == "60"
 
 
-def test_a_field_within_another_names_what_it_is_within() -> None:
+def test_subfield_names_its_parent_path() -> None:
     parts = [field for field in FIELDS.values() if field.subfield]
     assert len(parts) == 14 + 11 + 2
     assert {field.path for field in parts} == {
@@ -115,14 +115,14 @@ def test_a_field_within_another_names_what_it_is_within() -> None:
         (None, "main", {"main"}, "main-2"),
     ],
 )
-def test_a_role_that_is_added_is_the_frameworks_next(
+def test_next_role_follows_framework(
     framework: Framework | None, last: str, taken: set[str], name: str
 ) -> None:
     assert next_role(framework, last, taken) == name
 
 
 @pytest.mark.django_db
-def test_a_size_of_the_consoles_own_list_is_what_the_job_gets() -> None:
+def test_size_from_console_list_sets_job_resources() -> None:
     alice, cluster = make_user("alice"), make_cluster()
     quota = make_quota(make_workspace(members={alice: Role.DEVELOPER}), cluster)
     Spec.objects.create(name="own.large", cpu_milli=1000, memory_mib=1024)
@@ -140,7 +140,7 @@ def test_a_size_of_the_consoles_own_list_is_what_the_job_gets() -> None:
 
 
 @pytest.mark.django_db
-def test_a_size_that_nobody_has_listed_is_told() -> None:
+def test_size_missing_from_list_is_rejected() -> None:
     alice = make_user("alice")
     make_quota(make_workspace(members={alice: Role.DEVELOPER}))
     role = {"Type": "Worker", "PodCount": 1, "EcsSpec": "ecs.nobody"}

@@ -35,7 +35,7 @@ TEXTS = st.lists(
         ("nothing here", {}),
     ],
 )
-def test_every_way_of_writing_one_is_read(text: str, found: dict[str, str]) -> None:
+def test_parse_arguments_reads_every_notation(text: str, found: dict[str, str]) -> None:
     assert parse_arguments(text) == found
 
 
@@ -53,12 +53,12 @@ def test_every_way_of_writing_one_is_read(text: str, found: dict[str, str]) -> N
         ("--a True", "a", "True", "--a True"),
     ],
 )
-def test_one_is_changed_where_it_stands(text: str, name: str, value: str, after: str) -> None:
+def test_set_argument_changes_value_in_place(text: str, name: str, value: str, after: str) -> None:
     assert set_argument(text, name, value) == after
 
 
 @given(TEXTS, NAMES, VALUES)
-def test_what_was_put_is_found_and_all_else_is_as_it_was(text: str, name: str, value: str) -> None:
+def test_set_argument_keeps_all_other_arguments(text: str, name: str, value: str) -> None:
     before, after = dict(parse_arguments(text)), dict(parse_arguments(set_argument(text, name, value)))
     assert after.pop(name) == value
     before.pop(name, None)
@@ -66,7 +66,7 @@ def test_what_was_put_is_found_and_all_else_is_as_it_was(text: str, name: str, v
 
 
 @given(TEXTS, NAMES)
-def test_what_was_taken_out_is_gone_and_taking_it_out_again_changes_nothing(text: str, name: str) -> None:
+def test_set_argument_removal_is_complete_and_idempotent(text: str, name: str) -> None:
     once = set_argument(text, name, "")
     assert name not in parse_arguments(once)
     assert set_argument(once, name, "") == once
@@ -74,5 +74,5 @@ def test_what_was_taken_out_is_gone_and_taking_it_out_again_changes_nothing(text
     assert parse_arguments(once) == kept
 
 
-def test_every_field_is_an_argument_of_dlcs() -> None:
+def test_aimaster_arguments_are_all_dlc_arguments() -> None:
     assert {argument.name for argument in AIMASTER} <= fault_flags.DLC

@@ -40,7 +40,7 @@ def dlc(**more: Any) -> str:
     return json.dumps({**job, **more})
 
 
-def test_a_quotas_ground(alice: User, cluster: Cluster) -> None:
+def test_target_describes_quota(alice: User, cluster: Cluster) -> None:
     there = quota(alice, cluster, name="Q", kind=Kind.LINGJUN, source=Source.PUBLIC)
     found = describe_target(there)
     assert (found.quota, found.region, found.lingjun, found.is_quota) == ("Q", "cn-wulanchabu", True, False)
@@ -50,7 +50,7 @@ def test_a_quotas_ground(alice: User, cluster: Cluster) -> None:
     assert find_kinds(there) == describe_target(there, kinds=find_kinds(there)).kinds == set(Kind)
 
 
-def test_the_other_types_of_a_workspace_are_those_that_take_jobs(alice: User, cluster: Cluster) -> None:
+def test_target_kinds_are_those_accepting_jobs_in_workspace(alice: User, cluster: Cluster) -> None:
     there = quota(alice, cluster)
     make_quota(there.workspace, cluster, kind=Kind.LINGJUN, accepts_jobs=False)
     make_quota(there.workspace, make_cluster("off", enabled=False), kind=Kind.LINGJUN)
@@ -58,7 +58,7 @@ def test_the_other_types_of_a_workspace_are_those_that_take_jobs(alice: User, cl
     assert find_kinds(there) == {Kind.GENERAL}
 
 
-def test_prices_are_those_of_now_under_the_types_own_names(alice: User, cluster: Cluster) -> None:
+def test_target_prices_are_current_under_gpu_type_names(alice: User, cluster: Cluster) -> None:
     GpuType.objects.create(name="A100", aliases=["NVIDIA-A100"])
     SpotPrice.objects.create(cluster=cluster, gpu_type="A100", market_micro=3, price_micro=2)
     found = describe_target(quota(alice, cluster, source=Source.PREEMPTIBLE))
@@ -66,7 +66,7 @@ def test_prices_are_those_of_now_under_the_types_own_names(alice: User, cluster:
     assert found.gpu_names["nvidia-a100"] == "A100"
 
 
-def test_what_is_against_the_pages_rules_is_told_and_kept_with_the_job(alice: User, cluster: Cluster) -> None:
+def test_rule_violation_is_reported_and_stored_with_job(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster, kind=Kind.LINGJUN)
     submitted = submission.submit(alice, Document(dlc()))
     told = {note.code: note.params for note in submitted.notes}
@@ -75,19 +75,19 @@ def test_what_is_against_the_pages_rules_is_told_and_kept_with_the_job(alice: Us
     assert "lingjun_frameworks" in kept
 
 
-def test_on_other_machines_there_is_nothing_to_tell(alice: User, cluster: Cluster) -> None:
+def test_lingjun_rules_stay_silent_on_general_quota(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster)
     assert "lingjun_frameworks" not in {note.code for note in submission.submit(alice, Document(dlc())).notes}
 
 
-def test_a_job_of_another_vendor_is_not_judged_by_these_pages(alice: User, cluster: Cluster) -> None:
+def test_job_of_other_vendor_is_not_judged_by_dlc_rules(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster, kind=Kind.LINGJUN, source=Source.PUBLIC)
     text = json.dumps({"jobName": "j", "image": "i", "taskRoles": [{"name": "main", "command": "true"}]})
     codes = {note.code for note in submission.submit(alice, Document(text)).notes}
     assert not codes & {"quota_for_quota", "priority_for_quota", "lingjun_frameworks"}
 
 
-def test_automatic_fault_tolerance_holds_nothing_here_and_says_so(alice: User, cluster: Cluster) -> None:
+def test_automatic_fault_tolerance_is_reported_and_reserves_nothing(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster)
     settings = {"EnableErrorMonitoringInAIMaster": True}
     submitted = submission.submit(alice, Document(dlc(JobType="PyTorchJob", Settings=settings)))
@@ -96,11 +96,11 @@ def test_automatic_fault_tolerance_holds_nothing_here_and_says_so(alice: User, c
     assert [(part.count, part.each.cpu_milli) for part in asked] == [(1, 1000)]
 
 
-def test_an_empty_ground_is_a_general_quota() -> None:
+def test_empty_target_is_general_quota() -> None:
     assert (JobTarget().is_quota, JobTarget().lingjun) == (True, False)
 
 
-def test_what_the_assets_tell_of_mounted_data(alice: User, cluster: Cluster) -> None:
+def test_target_describes_datasets_of_mounts(alice: User, cluster: Cluster) -> None:
     there = quota(alice, cluster)
     vpc = Vpc.objects.create(key="v-1", name="V", vpc_id="vpc-7", workspace=there.workspace)
     Dataset.objects.create(key="d-1", name="Own", workspace=there.workspace, source="cpfs", vpc=vpc)

@@ -43,7 +43,7 @@ def wrong(
         ("$.JobSpecs[1].PodCount", ["/roles/1/replicas"]),
     ],
 )
-def test_a_json_path_of_the_file_is_a_field_of_the_job(path: str, fields: list[str]) -> None:
+def test_constraint_json_path_maps_to_job_field(path: str, fields: list[str]) -> None:
     found = ["/" + "/".join(steps) for steps, _rule in rules_of({path: LOCKED}, "dlc").fields]
     assert found == fields
     assert unknown({path: LOCKED}, Document(TEMPLATE_FILE, "dlc")) == []
@@ -64,11 +64,11 @@ def test_a_json_path_of_the_file_is_a_field_of_the_job(path: str, fields: list[s
         "$.JobSpecs.x",
     ],
 )
-def test_what_names_no_field_is_told(path: str) -> None:
+def test_constraint_naming_no_field_is_reported(path: str) -> None:
     assert unknown({path: LOCKED}, Document(TEMPLATE_FILE, "dlc")) == [path]
 
 
-def test_a_key_that_means_nothing_here_can_be_locked_where_the_dialect_knows_it() -> None:
+def test_constraint_locks_unused_key_known_to_dialect() -> None:
     rules = {"$.Settings.Caller": LOCKED}
     assert unknown(rules, Document(TEMPLATE_FILE, "dlc")) == []
     of = changed(Settings={"Caller": "me"})
@@ -79,14 +79,14 @@ def test_a_key_that_means_nothing_here_can_be_locked_where_the_dialect_knows_it(
 
 
 @pytest.mark.parametrize("path", ["/env/LR", "$.Envs.LR", "$.Envs", "/env"])
-def test_a_locked_field_stays_as_it_is(path: str) -> None:
+def test_locked_field_rejects_changes(path: str) -> None:
     assert wrong({path: LOCKED}, TEMPLATE_FILE) == []
     assert wrong({path: LOCKED}, changed(Envs={"LR": "0.2"})) in (["/env/LR"], ["/env"])
     assert wrong({path: LOCKED}, changed(Envs={})) in (["/env/LR"], ["/env"])
     assert wrong({path: FREE}, changed(Envs={"LR": "0.2"})) == []
 
 
-def test_a_lock_holds_in_every_dialect_that_can_say_the_field() -> None:
+def test_lock_holds_in_every_dialect() -> None:
     for dialect in dialects.NAMES:
         same = dialects.convert(Document(TEMPLATE_FILE, "dlc"), dialect).document.text
         other = dialects.convert(Document(changed(UserCommand="rm -rf /"), "dlc"), dialect).document.text
@@ -94,20 +94,20 @@ def test_a_lock_holds_in_every_dialect_that_can_say_the_field() -> None:
         assert wrong({"/roles/0/command": LOCKED}, other, dialect) == ["/roles/0/command"], dialect
 
 
-def test_another_role_does_not_get_around_a_lock_on_all() -> None:
+def test_lock_on_all_roles_covers_added_role() -> None:
     roles = json.loads(TEMPLATE_FILE)["JobSpecs"]
     more = changed(JobSpecs=[*roles, {**roles[0], "Type": "Master", "Image": "other"}])
     assert "/roles/1/image" in wrong({"/roles/*/image": LOCKED}, more)
 
 
 @pytest.mark.parametrize("value", ["", None])
-def test_a_required_field_has_some_value(value: str | None) -> None:
+def test_required_field_rejects_empty_value(value: str | None) -> None:
     of = changed(Description="")
     assert wrong({"/description": REQUIRED}, changed(Description=value), of=of) == ["/description"]
     assert wrong({"/description": REQUIRED}, changed(Description="why"), of=of) == []
 
 
-def test_the_strictest_of_several_holds() -> None:
+def test_strictest_of_several_constraints_wins() -> None:
     rules = rules_of({"/env": LOCKED, "/env/LR": FREE, "/roles/*/image": REQUIRED}, "dlc")
     assert rules.of("/env/LR") is LOCKED
     assert rules.of("/roles/3/image") is REQUIRED
@@ -125,11 +125,11 @@ def test_the_strictest_of_several_holds() -> None:
         ("$.Envs", "$.Envs"),
     ],
 )
-def test_a_field_is_written_as_the_vendor_spells_it(pointer: str, path: str) -> None:
+def test_constraint_path_uses_vendor_spelling(pointer: str, path: str) -> None:
     assert as_json_path(pointer, "dlc") == path
 
 
-def test_steps_of_a_long_path_end() -> None:
+def test_constraint_path_with_many_steps_is_parsed() -> None:
     assert steps_of("$" + ".a" * 100) == ("a",) * 100
     assert unknown({"$" + "..a" * 100: LOCKED}, Document(TEMPLATE_FILE, "dlc"))
 
@@ -151,7 +151,7 @@ def test_steps_of_a_long_path_end() -> None:
         {"parameters": [{"name": "lr", "kind": "integer", "fills": ["env.LR"], "default": 1}]},
     ],
 )
-def test_a_template_that_could_not_be_filled_is_none(more: dict[str, Any]) -> None:
+def test_template_with_unusable_definition_is_rejected(more: dict[str, Any]) -> None:
     good = {"id": "x", "title": "X", "dialect": "dlc", "text": TEMPLATE_FILE}
     JobTemplate.model_validate(good, strict=False)
     with pytest.raises(ValueError, match=r"constraints|parameters|field|locked|name|choose|variable|number"):

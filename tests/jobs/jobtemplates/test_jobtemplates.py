@@ -23,7 +23,7 @@ EVERY = pytest.mark.parametrize("template", SHIPPED.values(), ids=list(SHIPPED))
 
 
 @EVERY
-def test_a_shipped_one_is_a_job_file_without_a_problem(template: JobTemplate) -> None:
+def test_shipped_template_fills_without_problem(template: JobTemplate) -> None:
     spec = fill(template, {}).parsed.spec
     assert spec == build_spec(template, {})
     assert (spec.name, spec.time_limit_s is not None) == (template.id, True)
@@ -34,13 +34,13 @@ STARTERS = {"helloworld", "pytorch-ddp", "tensorflow-ps", "mpi", "ray", "sweep"}
 
 
 @EVERY
-def test_what_one_works_in_leads_there_and_jobs_that_run_by_themselves_do_not(template: JobTemplate) -> None:
+def test_template_is_interactive_unless_starter(template: JobTemplate) -> None:
     assert template.interactive is (template.id not in STARTERS)
     assert not template.opens or template.interactive
 
 
 @EVERY
-def test_its_words_can_be_translated_and_its_programs_are_looked_for(template: JobTemplate) -> None:
+def test_template_words_are_translatable_and_programs_known(template: JobTemplate) -> None:
     assert {template.title, template.about} <= WORDS
     assert {parameter.name for parameter in template.parameters} <= set(QUESTIONS)
     assert set(template.programs) <= set(PROGRAMS)
@@ -49,7 +49,7 @@ def test_its_words_can_be_translated_and_its_programs_are_looked_for(template: J
 
 
 @EVERY
-def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(template: JobTemplate) -> None:
+def test_template_service_listens_on_loopback_and_requires_token(template: JobTemplate) -> None:
     command = template.command
     assert "0.0.0.0" not in command
     assert fix_command(command) is None
@@ -62,7 +62,7 @@ def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(te
 
 
 @EVERY
-def test_it_ends_when_nobody_uses_it_for_two_hours_unless_told_otherwise(template: JobTemplate) -> None:
+def test_interactive_template_ends_after_two_idle_hours_by_default(template: JobTemplate) -> None:
     if not template.interactive:
         assert own_limit(build_spec(template, {})) is None
         return
@@ -75,7 +75,7 @@ HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(folder=HOSTILE, name=HOSTILE.filter(bool), image=HOSTILE, gpus=st.integers(0, 64), path=HOSTILE)
-def test_an_answer_is_a_value_and_nothing_else(
+def test_template_answer_becomes_only_a_value(
     folder: str, name: str, image: str, gpus: int, path: str
 ) -> None:
     for template in SHIPPED.values():
@@ -93,7 +93,7 @@ def test_an_answer_is_a_value_and_nothing_else(
 
 
 @given(gpus=st.integers(0, 64), hours=st.integers(1, 168), memory=st.integers(1, 8192))
-def test_what_the_file_says_is_what_was_answered(gpus: int, hours: int, memory: int) -> None:
+def test_template_file_matches_answers(gpus: int, hours: int, memory: int) -> None:
     for template in SHIPPED.values():
         kind = "TITANX" if gpus else ""
         answers: dict[str, Any] = {
@@ -122,7 +122,7 @@ JOB_FILE = '{"jobName": "x", "image": "i", "taskRoles": [{"name": "a", "command"
         "surprise = 1",
     ],
 )
-def test_a_template_that_makes_no_sense_is_not_loaded(wrong: str) -> None:
+def test_invalid_template_is_not_loaded(wrong: str) -> None:
     good = {
         "id": "id = 'x'",
         "title": "title = 'X'",

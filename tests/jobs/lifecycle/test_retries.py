@@ -36,12 +36,12 @@ ALWAYS = RetryPolicy(limit=None)
         (ALWAYS, ReasonCode.LOST, 0, None, False),
     ],
 )
-def test_the_retry_table(
+def test_retry_follows_policy_table(
     policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None, expected: bool
 ) -> None:
     assert retries.should_retry(policy, code, counted, end) is expected
 
 
-def test_waits_double_up_to_five_minutes() -> None:
+def test_retry_waits_double_up_to_five_minutes() -> None:
     waits = [retries.delay(attempt) for attempt in (1, 2, 3, 60)]
     assert waits == [timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5)]

@@ -50,19 +50,19 @@ def sentence(job: Job) -> str:
     return reason_message(reason.code, reason.params)
 
 
-def test_limit_of_one_person_is_named_as_that(place: Place) -> None:
+def test_waiting_sentence_names_per_user_limit(place: Place) -> None:
     told = sentence(sent(place, 4))
     assert "quota Default allows at most 3 GPUs per user" in told
     assert "5 GPUs requested, but quota Default allows at most 3 GPUs per user" in sentence(sent(place, 5))
 
 
-def test_drained_nodes_are_named_with_the_reason(place: Place) -> None:
+def test_waiting_sentence_names_drained_nodes_with_reason(place: Place) -> None:
     inventory.decide(Node.objects.all(), NodeState.DRAINING, by=place.owner, why="new disks")
     told = sentence(sent(place, 1))
     assert told.startswith("Waiting: all suitable nodes of Memory are being drained: new disks")
 
 
-def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: Place) -> None:
+def test_waiting_sentence_of_impossible_job_ignores_maintenance(place: Place) -> None:
     now = timezone.now()
     Maintenance.objects.create(
         from_at=now + timedelta(hours=1), until_at=now + timedelta(hours=2), keeps_free=True, lead_hours=24
@@ -73,7 +73,7 @@ def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: P
     assert "is under maintenance from" in sentence(later)
 
 
-def test_place_of_a_job_that_waits_for_its_quota_is_in_its_quotas_line(place: Place) -> None:
+def test_waiting_sentence_gives_position_in_quota_queue(place: Place) -> None:
     sent(place, 2)
     second, third = sent(place, 2), sent(place, 1)
     assert "Position 1 in the quota's queue." in sentence(second)
@@ -82,7 +82,7 @@ def test_place_of_a_job_that_waits_for_its_quota_is_in_its_quotas_line(place: Pl
     assert "Position 2 in the quota's queue (1 job ahead)." in told
 
 
-def test_hold_tells_the_owner_who_holds_it_and_why(place: Place) -> None:
+def test_waiting_sentence_of_held_job_names_holder_and_reason(place: Place) -> None:
     Quota.objects.update(gpus=0)
     job = sent(place, 1)
     admin = User.objects.create_superuser("root")
@@ -96,7 +96,7 @@ def test_hold_tells_the_owner_who_holds_it_and_why(place: Place) -> None:
     assert job.reason_code != ReasonCode.HELD
 
 
-def test_viewer_who_submits_is_told_that_the_role_does_not_allow_it(place: Place) -> None:
+def test_viewer_submission_is_refused_for_role(place: Place) -> None:
     viewer = User.objects.create_user("viewer")
     Membership.objects.create(workspace=place.workspace, user=viewer, role=Role.VIEWER)
     with pytest.raises(Refused) as refused:
@@ -115,6 +115,8 @@ def test_viewer_who_submits_is_told_that_the_role_does_not_allow_it(place: Place
         (AdminAction.Kind.FREEZE, {}, "paused scheduling: x"),
     ],
 )
-def test_what_was_done_names_the_act(kind: AdminAction.Kind, params: dict[str, Any], told: str) -> None:
+def test_admin_action_text_names_the_action(
+    kind: AdminAction.Kind, params: dict[str, Any], told: str
+) -> None:
     write_down(Actor(User.objects.create_superuser("root")), kind, "x", **params)
     assert str(AdminAction.objects.get()) == told

@@ -47,9 +47,7 @@ def end(job: Job, state: State = State.SUCCEEDED) -> None:
     transitions.end(job, attempt, state, Reason(ReasonCode.COMPLETED))
 
 
-def test_the_state_is_told_at_first_and_whenever_it_changes(
-    with_token: WithToken, people: People, job: Job
-) -> None:
+def test_api_stream_sends_state_first_and_on_change(with_token: WithToken, people: People, job: Job) -> None:
     with listening(with_token(people.owner), path(job)) as events:
         first = events.next()
         assert (first.name, first.data["id"], first.data["state"]) == ("state", job.public_id, "RUNNING")
@@ -58,7 +56,7 @@ def test_the_state_is_told_at_first_and_whenever_it_changes(
         assert events.next("state").data["phase"] == "Restarting"
 
 
-def test_what_changes_nothing_that_is_told_says_nothing(
+def test_api_stream_stays_silent_without_visible_change(
     with_token: WithToken, people: People, job: Job
 ) -> None:
     with listening(with_token(people.owner), path(job)) as events:
@@ -68,14 +66,14 @@ def test_what_changes_nothing_that_is_told_says_nothing(
         assert events.next("state").data["reason"]["code"] == "starting"
 
 
-def test_the_stream_ends_with_the_job(with_token: WithToken, people: People, job: Job) -> None:
+def test_api_stream_ends_with_job(with_token: WithToken, people: People, job: Job) -> None:
     with listening(with_token(people.owner), path(job)) as events:
         events.next("state")
         end(job)
         assert [event.data["state"] for event in events.ended() if event.name == "state"] == ["SUCCEEDED"]
 
 
-def test_the_stream_ends_with_the_log_when_that_ends_later(
+def test_api_stream_ends_with_log_when_log_ends_later(
     with_token: WithToken, people: People, job: Job, written: WrittenLog
 ) -> None:
     with listening(with_token(people.owner), path(job), params={"log": "main/0"}) as events:
@@ -90,7 +88,7 @@ def test_the_stream_ends_with_the_log_when_that_ends_later(
         assert [event.name for event in events.ended() if event.name != "ping"] == ["end"]
 
 
-def test_a_job_that_has_ended_is_told_at_once_with_all_of_its_log(
+def test_api_stream_of_ended_job_sends_rest_of_log_and_ends(
     with_token: WithToken, people: People, job: Job, written: WrittenLog
 ) -> None:
     written.write("all of it\n")
@@ -101,7 +99,7 @@ def test_a_job_that_has_ended_is_told_at_once_with_all_of_its_log(
     assert told == [("log", "of it\n"), ("end", {"state": "complete"})]
 
 
-def test_a_log_that_says_the_language_of_its_reader(with_token: WithToken, people: People, job: Job) -> None:
+def test_api_stream_uses_reader_language(with_token: WithToken, people: People, job: Job) -> None:
     for language in ("ja", "en"):
         headers = {"Accept-Language": language}
         client = with_token(people.owner)
@@ -111,13 +109,13 @@ def test_a_log_that_says_the_language_of_its_reader(with_token: WithToken, peopl
         assert streamed == read
 
 
-def test_members_hear_the_state_but_not_the_log(with_token: WithToken, people: People, job: Job) -> None:
+def test_api_stream_gives_members_state_but_not_log(with_token: WithToken, people: People, job: Job) -> None:
     with listening(with_token(people.member), path(job)) as events:
         assert events.next("state").data["state"] == "RUNNING"
     assert with_token(people.member).get(path(job), params={"log": "main/0"}).status_code == 403
 
 
-def test_a_revoked_token_ends_the_stream(
+def test_api_stream_ends_with_revoked_token(
     with_token: WithToken, people: People, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "LOOK_AGAIN_S", (0.05, 0.1))
@@ -127,7 +125,7 @@ def test_a_revoked_token_ends_the_stream(
         events.ended()
 
 
-def test_too_many_streams_are_a_problem(
+def test_api_stream_over_limit_is_rejected(
     with_token: WithToken, people: People, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_STREAMS_PER_PERSON = 1
@@ -141,7 +139,7 @@ def test_too_many_streams_are_a_problem(
 
 
 @pytest.mark.parametrize("params", [{"log": "main/0", "offset": "x"}, {"log": "main/-1"}])
-def test_what_is_no_number_is_a_problem(
+def test_api_stream_rejects_non_number_parameters(
     with_token: WithToken, people: People, job: Job, params: dict[str, str]
 ) -> None:
     answer = with_token(people.owner).get(path(job), params=params)

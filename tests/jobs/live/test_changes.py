@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 SignIn = Callable[[User], httpx.Client]
 
 
-def test_a_change_is_told_by_name(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_names_changes(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.owner), "/live/") as events:
         hello = events.next("changed")
         assert hello.data == {"names": []}
@@ -32,7 +32,7 @@ def test_a_change_is_told_by_name(sign_in: SignIn, people: People, job: Job) -> 
     assert cursor.parse(told.identity)
 
 
-def test_changes_of_other_workspaces_are_not_told(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_omits_other_workspaces(sign_in: SignIn, people: People, job: Job) -> None:
     mine = make_job(owner=people.stranger)
     with listening(sign_in(people.stranger), "/live/") as events:
         events.next("changed")
@@ -41,7 +41,7 @@ def test_changes_of_other_workspaces_are_not_told(sign_in: SignIn, people: Peopl
         assert f"job:{mine.public_id}" in events.next("changed").data["names"]
 
 
-def test_changes_that_follow_each_other_are_told_together(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_combines_rapid_changes(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.owner), "/live/") as events:
         events.next("changed")
         for number in range(50):
@@ -54,7 +54,7 @@ def test_changes_that_follow_each_other_are_told_together(sign_in: SignIn, peopl
     assert messages < 25
 
 
-def test_what_happened_while_the_page_was_away_is_told(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_replays_missed_changes(sign_in: SignIn, people: People, job: Job) -> None:
     since = cursor.at_render()
     transitions.tell(job)
     for asked in ({"params": {"since": since}}, {"headers": {"Last-Event-ID": since}}):
@@ -62,7 +62,7 @@ def test_what_happened_while_the_page_was_away_is_told(sign_in: SignIn, people: 
             assert f"job:{job.public_id}" in events.next("changed").data["names"]
 
 
-def test_a_page_older_than_the_stream_starts_afresh(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_resets_page_older_than_history(sign_in: SignIn, people: People, job: Job) -> None:
     since = cursor.at_render()
     wait_for(lambda: cursor.at_render() != since)  # the clock has gone on by a millisecond
     for _change in range(bus.STREAM_LENGTH + 200):
@@ -71,16 +71,14 @@ def test_a_page_older_than_the_stream_starts_afresh(sign_in: SignIn, people: Peo
         assert events.next("changed", "reset").name == "reset"
 
 
-def test_a_page_from_before_redis_lost_everything_starts_afresh(
-    sign_in: SignIn, people: People, job: Job
-) -> None:
+def test_change_stream_resets_after_redis_data_loss(sign_in: SignIn, people: People, job: Job) -> None:
     since = cursor.at_render()
     bus.client().flushall()
     with listening(sign_in(people.owner), "/live/", params={"since": since}) as events:
         assert events.next("changed", "reset").name == "reset"
 
 
-def test_a_restart_of_redis_ends_no_stream_and_loses_no_change(
+def test_change_stream_survives_redis_restart_without_loss(
     sign_in: SignIn, people: People, job: Job, redis_server: RedisServer
 ) -> None:
     with listening(sign_in(people.owner), "/live/") as events:
@@ -94,7 +92,7 @@ def test_a_restart_of_redis_ends_no_stream_and_loses_no_change(
         assert f"job:{job.public_id}" in events.next("changed").data["names"]
 
 
-def test_a_stream_that_begins_while_redis_is_away_works_once_it_is_back(
+def test_change_stream_begun_without_redis_works_once_redis_returns(
     sign_in: SignIn, people: People, job: Job, redis_server: RedisServer
 ) -> None:
     redis_server.stop()
@@ -107,12 +105,12 @@ def test_a_stream_that_begins_while_redis_is_away_works_once_it_is_back(
         assert f"job:{job.public_id}" in events.next("changed").data["names"]
 
 
-def test_nobody_listens_without_signing_in(base_url: str, job: Job) -> None:
+def test_stream_without_sign_in_is_refused(base_url: str, job: Job) -> None:
     for path in ("/live/", f"/jobs/{job.public_id}/stream"):
         assert httpx.get(base_url + path, trust_env=False).status_code == 401
 
 
-def test_the_stream_of_a_job_tells_nothing_of_others(sign_in: SignIn, people: People, job: Job) -> None:
+def test_job_stream_omits_other_jobs(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.member), f"/jobs/{job.public_id}/stream") as events:
         events.next("changed")
         bus.publish(job.workspace_id, ["job:another"])
@@ -120,7 +118,7 @@ def test_the_stream_of_a_job_tells_nothing_of_others(sign_in: SignIn, people: Pe
         assert events.next("changed").data["names"] == [f"job:{job.public_id}", "jobs"]
 
 
-def test_a_strangers_job_is_not_there_and_a_members_log_is_refused(
+def test_job_stream_hides_job_from_stranger_and_log_from_member(
     sign_in: SignIn, people: People, job: Job
 ) -> None:
     path = f"/jobs/{job.public_id}/stream"
@@ -135,7 +133,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_stream_ends_after_signing_out(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_ends_after_sign_out(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.owner), "/live/") as events:
         events.next("changed")
         Session.objects.all().delete()
@@ -143,7 +141,7 @@ def test_the_stream_ends_after_signing_out(sign_in: SignIn, people: People, job:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_stream_ends_when_the_account_is_disabled(sign_in: SignIn, people: People, job: Job) -> None:
+def test_job_stream_ends_when_account_is_disabled(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.owner), f"/jobs/{job.public_id}/stream") as events:
         events.next("changed")
         User.objects.filter(pk=people.owner.pk).update(is_active=False)
@@ -151,7 +149,7 @@ def test_the_stream_ends_when_the_account_is_disabled(sign_in: SignIn, people: P
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_stream_of_a_job_ends_with_the_right_to_see_it(sign_in: SignIn, people: People, job: Job) -> None:
+def test_job_stream_ends_when_membership_is_removed(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.member), f"/jobs/{job.public_id}/stream") as events:
         events.next("changed")
         Membership.objects.filter(user=people.member).delete()
@@ -159,7 +157,7 @@ def test_the_stream_of_a_job_ends_with_the_right_to_see_it(sign_in: SignIn, peop
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_workspace_that_is_joined_meanwhile_is_told_of(sign_in: SignIn, people: People, job: Job) -> None:
+def test_change_stream_includes_newly_joined_workspace(sign_in: SignIn, people: People, job: Job) -> None:
     with listening(sign_in(people.stranger), "/live/") as events:
         events.next("changed")
         Membership.objects.create(user=people.stranger, workspace=job.workspace)
@@ -168,7 +166,7 @@ def test_a_workspace_that_is_joined_meanwhile_is_told_of(sign_in: SignIn, people
         assert f"job:{job.public_id}" in events.next("changed").data["names"]
 
 
-def test_a_person_has_so_many_streams_and_no_more(
+def test_change_stream_over_limit_per_user_is_rejected(
     sign_in: SignIn, people: People, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_STREAMS_PER_PERSON = 2

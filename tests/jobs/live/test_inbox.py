@@ -30,13 +30,13 @@ async def woken(*fills: Callable[[Inbox], None]) -> Inbox:
     return box
 
 
-async def test_names_are_told_once_and_sorted() -> None:
+async def test_inbox_returns_names_once_and_sorted() -> None:
     box = await woken(lambda box: box.add(["b", "a"], NOW), lambda box: box.add(["a"], NOW))
     assert box.look() == (["a", "b"], str(NOW), 0)
     assert box.look() is None
 
 
-async def test_what_comes_right_after_a_message_waits_for_the_next() -> None:
+async def test_inbox_delays_names_right_after_a_message() -> None:
     wake = asyncio.Event()
     box = Inbox(wake.set)
     loop = asyncio.get_running_loop()
@@ -52,21 +52,21 @@ async def test_what_comes_right_after_a_message_waits_for_the_next() -> None:
     assert box.look() == (["second"], str(NOW), 0)
 
 
-async def test_more_names_than_are_worth_telling_become_everything() -> None:
+async def test_inbox_with_too_many_names_becomes_everything() -> None:
     names = [f"job:{number}" for number in range(module.MOST_NAMES + 1)]
     box = await woken(lambda box: box.add(names, NOW))
     assert box.look() == (None, str(NOW), 0)
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_everything_is_told_once() -> None:
+async def test_inbox_returns_everything_once() -> None:
     box = await woken(lambda box: box.add(["a"], NOW), lambda box: box.add_everything(None))
     assert box.look() == (None, str(NOW), 0)
     box = await woken(lambda box: box.add(["a"], NOW))
     assert box.look() == (["a"], str(NOW), 0)
 
 
-async def test_other_names_are_not_heard() -> None:
+async def test_inbox_ignores_other_names() -> None:
     wake = asyncio.Event()
     box = Inbox(wake.set, frozenset({"mine"}))
     box.add(["other"], NOW)
@@ -75,17 +75,17 @@ async def test_other_names_are_not_heard() -> None:
     assert box.look() == (["mine"], str(NOW), 0)
 
 
-def test_a_crowd_comes_back_spread_over_time_and_a_few_at_once() -> None:
+def test_inbox_spreads_crowd_over_time_but_not_a_few() -> None:
     assert spread_ms(1) == spread_ms(module.CROWD) == 0
     assert 0 < spread_ms(module.CROWD + 1) < spread_ms(400) <= module.SPREAD_MS_MOST
     assert spread_ms(100_000) == module.SPREAD_MS_MOST
 
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1", "1-2-3", "a-b", "1.1.5", "9" * 30 + "-1", None])
-def test_what_is_no_cursor_is_none(text: str | None) -> None:
+def test_cursor_parse_of_invalid_text_is_none(text: str | None) -> None:
     assert parse(text) is None
 
 
-def test_a_cursor_is_read_as_it_was_written() -> None:
+def test_cursor_parses_its_own_text() -> None:
     assert parse(str(NOW)) == NOW
     assert NOW.before < f"{NOW.moment}-0"

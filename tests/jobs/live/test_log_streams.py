@@ -47,7 +47,7 @@ def read_until(events: EventReader, size: int) -> str:
     return text
 
 
-def test_what_was_written_and_what_is_being_written(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_sends_existing_and_new_text(listen: Listen, written: WrittenLog) -> None:
     written.write("first\n")
     with listen() as events:
         first = events.next("log")
@@ -57,19 +57,19 @@ def test_what_was_written_and_what_is_being_written(listen: Listen, written: Wri
         assert (second.data, second.identity) == ("second\n", "1.1.13")
 
 
-def test_a_stream_begins_at_the_byte_that_was_asked_for(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_begins_at_requested_byte(listen: Listen, written: WrittenLog) -> None:
     written.write("first\nsecond\n")
     with listen(offset=6) as events:
         assert events.next("log").data == "second\n"
 
 
-def test_a_negative_offset_begins_at_a_line(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_negative_offset_begins_at_line(listen: Listen, written: WrittenLog) -> None:
     written.write("first\nsecond\nthird\n")
     with listen(offset=-8) as events:
         assert events.next("log").data == "second\nthird\n"
 
 
-def test_a_reconnection_goes_on_where_it_was(
+def test_log_stream_reconnection_resumes_at_last_position(
     sign_in: SignIn, people: People, job: Job, written: WrittenLog
 ) -> None:
     written.write("first\nsecond\n")
@@ -78,7 +78,7 @@ def test_a_reconnection_goes_on_where_it_was(
         assert events.next("log").data == "second\n"
 
 
-def test_a_character_is_never_cut(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_never_cuts_character(listen: Listen, written: WrittenLog) -> None:
     first, second, third = "日".encode()
     written.write(bytes([first]))
     with listen() as events:
@@ -90,7 +90,7 @@ def test_a_character_is_never_cut(listen: Listen, written: WrittenLog) -> None:
         assert events.next("log").data == "本"
 
 
-def test_what_is_no_text_is_marked_and_ends_nothing(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_marks_invalid_bytes_and_goes_on(listen: Listen, written: WrittenLog) -> None:
     with listen() as events:
         written.write(b"a\xff\x00b\n")
         event = events.next("log")
@@ -101,7 +101,7 @@ def test_what_is_no_text_is_marked_and_ends_nothing(listen: Listen, written: Wri
         assert events.next().name == "end"
 
 
-def test_a_long_log_comes_whole_from_any_byte(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_sends_long_log_whole_from_any_byte(listen: Listen, written: WrittenLog) -> None:
     text = "".join(f"{number} 日本語 é\n" for number in range(20_000))
     data = text.encode()
     assert len(data) > 4 * tail.SLICE
@@ -115,7 +115,7 @@ def test_a_long_log_comes_whole_from_any_byte(listen: Listen, written: WrittenLo
         assert read_until(events, len(data) + len("more\n")) == data[start:].decode() + "more\n"
 
 
-def test_a_log_that_grows_faster_than_anybody_reads_comes_whole(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_sends_fast_growing_log_whole(listen: Listen, written: WrittenLog) -> None:
     line = "x" * 999 + "\n"
     with listen() as events:
         written.write("begin\n")
@@ -126,7 +126,7 @@ def test_a_log_that_grows_faster_than_anybody_reads_comes_whole(listen: Listen, 
         assert read_until(events, size) == line * ((size - 6) // 1000)
 
 
-def test_all_who_follow_get_the_same(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_followers_get_same_text(listen: Listen, written: WrittenLog) -> None:
     with listen() as first, listen() as second:
         for events in (first, second):
             events.next()
@@ -138,7 +138,7 @@ def test_all_who_follow_get_the_same(listen: Listen, written: WrittenLog) -> Non
                 assert read_until(events, len(whole)) == whole
 
 
-def test_the_end_is_told_when_the_replica_has_ended(listen: Listen, job: Job, written: WrittenLog) -> None:
+def test_log_stream_reports_end_of_replica(listen: Listen, job: Job, written: WrittenLog) -> None:
     with listen() as events:
         written.write("done\n")
         written.finish()
@@ -148,7 +148,7 @@ def test_the_end_is_told_when_the_replica_has_ended(listen: Listen, job: Job, wr
     assert (end.name, end.data, end.identity) == ("end", {"state": "complete"}, "1.1.5")
 
 
-def test_a_log_follows_without_redis(
+def test_log_stream_works_without_redis(
     listen: Listen, job: Job, written: WrittenLog, redis_server: RedisServer
 ) -> None:
     redis_server.stop()
@@ -159,7 +159,7 @@ def test_a_log_follows_without_redis(
         assert events.next("end").data == {"state": "complete"}
 
 
-def test_a_stored_log_is_sent_from_the_store(listen: Listen, job: Job, written: WrittenLog) -> None:
+def test_log_stream_sends_stored_log_from_store(listen: Listen, job: Job, written: WrittenLog) -> None:
     data = ("日" * 30_000).encode()
     written.write(data)
     written.finish()
@@ -170,7 +170,7 @@ def test_a_stored_log_is_sent_from_the_store(listen: Listen, job: Job, written: 
         assert events.next("end").identity == f"1.1.{len(data)}"
 
 
-def test_who_is_behind_reads_on_though_the_file_is_gone(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_follower_behind_reads_on_after_file_is_gone(listen: Listen, written: WrittenLog) -> None:
     text = "line\n" * 50_000
     written.write(text)
     with listen() as events:
@@ -181,14 +181,14 @@ def test_who_is_behind_reads_on_though_the_file_is_gone(listen: Listen, written:
         assert first + read_until(events, len(text)) == text
 
 
-def test_a_log_that_has_been_lost_ends(listen: Listen, written: WrittenLog) -> None:
+def test_log_stream_of_lost_log_ends(listen: Listen, written: WrittenLog) -> None:
     written.path.unlink()
     LogStream.objects.filter(pk=written.stream.pk).update(state=LogStream.State.GONE, sealed=True)
     with listen() as events:
         assert events.next("end").data == {"state": "gone"}
 
 
-def test_a_replica_that_has_not_begun_is_waited_for(
+def test_log_stream_waits_for_replica_to_begin(
     sign_in: SignIn, people: People, job: Job, written: WrittenLog
 ) -> None:
     path = written.stream.live_path
@@ -218,7 +218,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[followed_logs.NewestLog]:
     return found
 
 
-def test_a_log_does_not_wait_until_the_page_may_be_told_of_changes_again(
+def test_log_stream_is_not_delayed_by_pause_between_changes(
     sign_in: SignIn,
     people: People,
     job: Job,
@@ -238,7 +238,7 @@ def test_a_log_does_not_wait_until_the_page_may_be_told_of_changes_again(
         assert events.next("log").data == "now\n"
 
 
-def test_a_file_that_is_named_before_it_is_there_is_looked_for(
+def test_log_stream_finds_file_created_after_its_path_is_known(
     listen: Listen, written: WrittenLog, looks: list[followed_logs.NewestLog]
 ) -> None:
     written.path.unlink()
@@ -257,7 +257,7 @@ def second_attempt(job: Job) -> WrittenLog:
     return WrittenLog(job)
 
 
-def test_the_next_attempt_is_gone_on_with(listen: Listen, job: Job, written: WrittenLog) -> None:
+def test_log_stream_continues_with_next_attempt(listen: Listen, job: Job, written: WrittenLog) -> None:
     written.write("one\n")
     with listen() as events:
         assert events.next("log").data == "one\n"
@@ -271,7 +271,7 @@ def test_the_next_attempt_is_gone_on_with(listen: Listen, job: Job, written: Wri
         assert (told.data, told.identity) == ("two\n", "2.1.4")
 
 
-def test_a_reconnection_in_an_earlier_attempt_misses_nothing(
+def test_log_stream_reconnection_in_earlier_attempt_misses_nothing(
     sign_in: SignIn, people: People, job: Job, written: WrittenLog
 ) -> None:
     written.write("one\nand done\n")
@@ -284,7 +284,9 @@ def test_a_reconnection_in_an_earlier_attempt_misses_nothing(
         assert events.next("log").data == "two\n"
 
 
-def test_an_attempt_that_was_asked_for_is_the_only_one(listen: Listen, job: Job, written: WrittenLog) -> None:
+def test_log_stream_of_requested_attempt_sends_no_other(
+    listen: Listen, job: Job, written: WrittenLog
+) -> None:
     written.write("one\n")
     written.finish()
     second_attempt(job).write("two\n")
@@ -293,7 +295,7 @@ def test_an_attempt_that_was_asked_for_is_the_only_one(listen: Listen, job: Job,
         assert events.next().name == "end"
 
 
-def test_a_job_that_ended_before_the_replica_began_has_an_end(
+def test_log_stream_ends_for_job_ended_before_replica_began(
     sign_in: SignIn, people: People, job: Job
 ) -> None:
     LogStream.objects.filter(attempt=attempt_of(job)).delete()
@@ -305,13 +307,13 @@ def test_a_job_that_ended_before_the_replica_began_has_an_end(
 
 
 @pytest.mark.parametrize("params", [{"log": "main/x"}, {"log": "main/0", "offset": "1.5"}])
-def test_what_is_no_number_is_refused(
+def test_log_stream_rejects_non_number_parameters(
     sign_in: SignIn, people: People, job: Job, params: dict[str, str]
 ) -> None:
     assert sign_in(people.owner).get(f"/jobs/{job.public_id}/stream", params=params).status_code == 400
 
 
-def test_a_log_behind_a_link_is_not_followed(
+def test_log_stream_does_not_follow_symlink(
     sign_in: SignIn, people: People, job: Job, written: WrittenLog
 ) -> None:
     secret = log_store.jobs_root() / "secret"

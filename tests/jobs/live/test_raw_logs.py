@@ -37,7 +37,7 @@ def where(answer: httpx.Response) -> tuple[int, int, int, str]:
     return int(header["X-Offset"]), int(header["X-Next-Offset"]), int(header["X-Size"]), header["X-State"]
 
 
-def test_a_slice_says_where_to_go_on(read: Read, written: WrittenLog) -> None:
+def test_raw_log_slice_gives_next_offset(read: Read, written: WrittenLog) -> None:
     written.write("first\nsecond\n")
     answer = read(offset=2, limit=5)
     assert (answer.content, where(answer)) == (b"rst\ns", (2, 7, 13, "open"))
@@ -47,7 +47,7 @@ def test_a_slice_says_where_to_go_on(read: Read, written: WrittenLog) -> None:
     assert (answer.headers["X-Attempt"], answer.headers["X-Run"]) == ("1", "1")
 
 
-def test_slices_put_together_are_the_log_live_and_stored(read: Read, written: WrittenLog) -> None:
+def test_raw_log_slices_join_to_whole_log_live_and_stored(read: Read, written: WrittenLog) -> None:
     data = bytes(range(256)) * 40
     written.write(data)
     for sealed in (False, True):
@@ -62,7 +62,7 @@ def test_slices_put_together_are_the_log_live_and_stored(read: Read, written: Wr
         assert got == data
 
 
-def test_a_negative_offset_counts_from_the_end_and_begins_at_a_line(read: Read, written: WrittenLog) -> None:
+def test_raw_log_negative_offset_counts_from_end_to_line_start(read: Read, written: WrittenLog) -> None:
     written.write("first\nsecond\nthird\n")
     assert read(offset=-8).content == b"second\nthird\n"
     log_store.seal(written.stream)
@@ -70,7 +70,7 @@ def test_a_negative_offset_counts_from_the_end_and_begins_at_a_line(read: Read, 
     assert read(offset=-999).content == b"first\nsecond\nthird\n"
 
 
-def test_bytes_are_nothing_a_browser_would_act_on(read: Read, written: WrittenLog) -> None:
+def test_raw_log_headers_keep_browser_from_running_content(read: Read, written: WrittenLog) -> None:
     written.write("<script>alert(1)</script>")
     for query in ({}, {"download": "1"}):
         headers = read(**query).headers
@@ -79,7 +79,7 @@ def test_bytes_are_nothing_a_browser_would_act_on(read: Read, written: WrittenLo
         assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_a_replica_that_has_not_begun_has_an_empty_open_log(read: Read, people: People, job: Job) -> None:
+def test_raw_log_of_unstarted_replica_is_empty_and_open(read: Read, people: People, job: Job) -> None:
     roles = (RoleSpec(name="main", command="true", replicas=2),)
     waiting = make_job(owner=people.owner, quota=job.quota, spec=make_spec(roles=roles))
     answer = read(waiting, index=1)
@@ -93,16 +93,16 @@ def test_a_replica_that_has_not_begun_has_an_empty_open_log(read: Read, people: 
 @pytest.mark.parametrize(
     "query", [{"role": "other"}, {"index": 1}, {"attempt": 2}, {"run": 2}, {"stream": "stderr"}]
 )
-def test_what_the_job_does_not_have_is_not_there(read: Read, query: dict[str, Any]) -> None:
+def test_raw_log_of_unknown_part_is_not_found(read: Read, query: dict[str, Any]) -> None:
     assert read(**query).status_code == 404
 
 
 @pytest.mark.parametrize("query", [{"index": "x"}, {"offset": "1e3"}, {"limit": "-1"}, {"attempt": "0"}])
-def test_what_is_no_number_is_refused(read: Read, query: dict[str, str]) -> None:
+def test_raw_log_rejects_non_number_parameters(read: Read, query: dict[str, str]) -> None:
     assert read(**query).status_code == 400
 
 
-def test_one_answer_is_bounded(read: Read, written: WrittenLog) -> None:
+def test_raw_log_answer_size_is_bounded(read: Read, written: WrittenLog) -> None:
     written.write(b"x" * (log_store.MOST_AT_ONCE + 1))
     assert len(read(limit=10**12).content) == log_store.MOST_AT_ONCE
 
@@ -110,7 +110,7 @@ def test_one_answer_is_bounded(read: Read, written: WrittenLog) -> None:
 # --- all of it ---------------------------------------------------------------------------------------------
 
 
-def test_the_whole_log_is_downloaded_live_and_stored(read: Read, job: Job, written: WrittenLog) -> None:
+def test_raw_log_download_is_whole_live_and_stored(read: Read, job: Job, written: WrittenLog) -> None:
     data = b"".join(b"%d\n" % number for number in range(150_000))
     assert len(data) > 3 * log_search.PIECE
     written.write(data)
@@ -136,9 +136,7 @@ def cut(settings: LazySettings, written: WrittenLog, monkeypatch: pytest.MonkeyP
     return data
 
 
-def test_a_cut_log_is_downloaded_with_a_word_about_what_is_missing(
-    read: Read, written: WrittenLog, cut: bytes
-) -> None:
+def test_raw_log_download_of_cut_log_notes_missing_bytes(read: Read, written: WrittenLog, cut: bytes) -> None:
     stream = written.stream
     assert stream.cut_from is not None
     assert stream.cut_to is not None
@@ -148,7 +146,7 @@ def test_a_cut_log_is_downloaded_with_a_word_about_what_is_missing(
     assert int(answer.headers["Content-Length"]) == len(answer.content)
 
 
-def test_a_cut_log_is_read_around_what_is_missing(read: Read, written: WrittenLog, cut: bytes) -> None:
+def test_raw_log_slices_of_cut_log_match_download(read: Read, written: WrittenLog, cut: bytes) -> None:
     got, offset = b"", 0
     while True:
         answer = read(offset=offset, limit=500)
@@ -164,7 +162,7 @@ def test_a_cut_log_is_read_around_what_is_missing(read: Read, written: WrittenLo
 # --- what is found -----------------------------------------------------------------------------------------
 
 
-def test_lines_are_found_by_what_they_contain(read: Read, written: WrittenLog) -> None:
+def test_log_search_finds_lines_by_content(read: Read, written: WrittenLog) -> None:
     written.write("epoch 1\nLoss: 日本 0.5\nepoch 2\nloss: 0.4\n")
     told = read(q="LOSS").json()
     assert told == {
@@ -176,7 +174,7 @@ def test_lines_are_found_by_what_they_contain(read: Read, written: WrittenLog) -
     assert read(q="").json()["matches"] == []
 
 
-def test_a_search_goes_on_where_it_stopped(read: Read, written: WrittenLog) -> None:
+def test_log_search_resumes_at_next_offset(read: Read, written: WrittenLog) -> None:
     written.write("".join(f"{number} needle\nhay\n" for number in range(25)))
     found: list[str] = []
     offset: int | None = 0
@@ -187,7 +185,7 @@ def test_a_search_goes_on_where_it_stopped(read: Read, written: WrittenLog) -> N
     assert found == [f"{number} needle" for number in range(25)]
 
 
-def test_a_search_answers_in_time_with_what_it_has(written: WrittenLog) -> None:
+def test_log_search_out_of_time_returns_partial_result(written: WrittenLog) -> None:
     written.write(b"needle\n" + b"hay\n" * log_search.PIECE)
     first = log_search.search(written.stream, "needle", 0, 10, seconds=0)
     assert [match.offset for match in first.found] == [0]
@@ -196,7 +194,7 @@ def test_a_search_answers_in_time_with_what_it_has(written: WrittenLog) -> None:
 
 
 @pytest.mark.parametrize("begin", [b"", b"\n"])
-def test_what_lies_across_two_pieces_is_found_once(written: WrittenLog, begin: bytes) -> None:
+def test_log_search_finds_match_across_pieces_once(written: WrittenLog, begin: bytes) -> None:
     before = b"y" * (log_search.PIECE - 3 - len(begin)) + begin
     written.write(before + b"needle" + b"y" * log_search.PIECE)
     [match] = log_search.search(written.stream, "needle", 0, 10).found
@@ -204,20 +202,20 @@ def test_what_lies_across_two_pieces_is_found_once(written: WrittenLog, begin: b
     assert "needle" in match.text
 
 
-def test_a_line_without_an_end_is_searched_in_bounded_memory(written: WrittenLog) -> None:
+def test_log_search_of_endless_line_returns_bounded_excerpt(written: WrittenLog) -> None:
     written.write(b"z" * (4 * log_search.LONGEST_LINE + 4 * log_search.PIECE) + b"needle")
     [match] = log_search.search(written.stream, "needle", 0, 10).found
     assert len(match.text) <= log_search.EXCERPT
     assert match.text.endswith("needle")
 
 
-def test_what_was_left_out_is_not_searched_and_offsets_stay_true(written: WrittenLog, cut: bytes) -> None:
+def test_log_search_skips_removed_part_with_correct_offsets(written: WrittenLog, cut: bytes) -> None:
     found = log_search.search(written.stream, "line 009", 0, 1000).found
     assert found
     assert all(cut[match.offset :].startswith(match.text.encode()) for match in found)
 
 
-def test_a_log_behind_a_link_is_not_read(read: Read, written: WrittenLog) -> None:
+def test_raw_log_behind_symlink_is_not_read(read: Read, written: WrittenLog) -> None:
     secret = log_store.jobs_root() / "secret"
     secret.write_text("not yours\n")
     written.path.unlink()

@@ -47,7 +47,7 @@ def grown(tmp_path: Path) -> Grown:
 @given(
     data=st.binary(max_size=300), cuts=st.lists(st.integers(0, 300), max_size=8), start=st.integers(0, 300)
 )
-def test_however_it_is_written_the_text_is_that_of_the_whole(
+def test_tail_of_any_write_pattern_gives_whole_text(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[int], start: int
 ) -> None:
     log = Grown(tmp_path_factory.getbasetemp() / "any")
@@ -65,18 +65,18 @@ def test_however_it_is_written_the_text_is_that_of_the_whole(
 
 
 @given(st.text(min_size=4), st.integers(4, 40))
-def test_a_cut_character_waits_for_its_rest(text: str, cut: int) -> None:
+def test_decode_of_cut_character_waits_for_rest(text: str, cut: int) -> None:
     data = text.encode("utf-8", "ignore")
     first, used = decode(data[:cut], last=False)
     rest, _used = decode(data[used:], last=True)
     assert first + rest == data.decode()
 
 
-def test_the_beginning_of_a_character_alone_is_not_waited_for_for_ever() -> None:
+def test_decode_of_lone_character_start_stops_waiting() -> None:
     assert decode("日".encode()[:2], last=False) == ("\ufffd", 2)
 
 
-async def test_a_tail_begins_where_the_file_ends_but_not_within_a_character(tmp_path: Path) -> None:
+async def test_tail_begins_at_file_end_but_not_within_character(tmp_path: Path) -> None:
     for left in range(1, 4):
         begun = b"before " + "😀".encode()[:left]
         log = Grown(tmp_path / str(left), begun)
@@ -86,7 +86,7 @@ async def test_a_tail_begins_where_the_file_ends_but_not_within_a_character(tmp_
         assert await log.read(log.tail.head - 4) == ("😀", len(b"before ") + 4)
 
 
-async def test_what_is_kept_is_bounded_and_what_is_not_is_read_again(grown: Grown) -> None:
+async def test_tail_buffer_is_bounded_and_rest_is_reread(grown: Grown) -> None:
     for number in range(100):
         grown.write(b"%06d " % number + b"x" * 10_000 + b"\n")
         assert grown.tail.look()
@@ -96,7 +96,7 @@ async def test_what_is_kept_is_bounded_and_what_is_not_is_read_again(grown: Grow
     assert text.encode() == grown.path.read_bytes()
 
 
-async def test_a_burst_is_not_read_for_everybody(grown: Grown) -> None:
+async def test_tail_burst_is_not_buffered_whole(grown: Grown) -> None:
     grown.write(b"y" * (5 * module.HURRY))
     assert grown.tail.look()
     assert grown.tail._kept < 3 * module.SLICE
@@ -104,7 +104,7 @@ async def test_a_burst_is_not_read_for_everybody(grown: Grown) -> None:
     assert (len(text), end) == (5 * module.HURRY, 5 * module.HURRY)
 
 
-async def test_one_event_is_of_bounded_size(grown: Grown) -> None:
+async def test_tail_event_size_is_bounded(grown: Grown) -> None:
     grown.write(b"z" * 300_000)
     grown.tail.look()
     for number in range(40):
@@ -116,7 +116,7 @@ async def test_one_event_is_of_bounded_size(grown: Grown) -> None:
         offset = frame.end
 
 
-async def test_whoever_follows_at_the_head_shares_one_event(grown: Grown) -> None:
+async def test_tail_followers_at_head_share_one_event(grown: Grown) -> None:
     grown.write(b"line\n")
     grown.tail.look()
     first, second = await grown.tail.after(0), await grown.tail.after(0)
@@ -125,7 +125,7 @@ async def test_whoever_follows_at_the_head_shares_one_event(grown: Grown) -> Non
     assert first.event is second.event
 
 
-async def test_a_file_that_shrank_is_waited_for(grown: Grown) -> None:
+async def test_tail_waits_for_shrunken_file(grown: Grown) -> None:
     grown.write(b"0123456789")
     grown.tail.look()
     os.truncate(grown.path, 3)
@@ -135,7 +135,7 @@ async def test_a_file_that_shrank_is_waited_for(grown: Grown) -> None:
     assert grown.tail.look()
 
 
-def test_the_pause_grows_while_nothing_comes_and_with_the_crowd() -> None:
+def test_tail_pause_grows_with_silence_and_follower_count() -> None:
     assert pause(True, 0.1, 1) == module.SOONEST_S
     assert module.SOONEST_S < pause(False, module.SOONEST_S, 1) <= module.LATEST_S
     assert pause(False, 10.0, 1) == module.LATEST_S

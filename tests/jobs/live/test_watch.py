@@ -97,7 +97,7 @@ def ring(bell: Path) -> None:
 
 
 @pytest.mark.usefixtures("watching")
-def test_a_ring_is_passed_on_each_time(cluster: Cluster, bell: Path, rung: Rung) -> None:
+def test_watch_passes_on_each_ring(cluster: Cluster, bell: Path, rung: Rung) -> None:
     for _time in range(3):
         ring(bell)
         wait_for(lambda: rung(cluster))
@@ -105,9 +105,7 @@ def test_a_ring_is_passed_on_each_time(cluster: Cluster, bell: Path, rung: Rung)
 
 
 @pytest.mark.usefixtures("watching")
-def test_a_cluster_that_comes_later_is_watched_and_a_broken_one_disturbs_nobody(
-    cluster: Cluster, bell: Path, rung: Rung
-) -> None:
+def test_watch_adds_later_cluster_and_tolerates_broken_one(cluster: Cluster, bell: Path, rung: Rung) -> None:
     make_cluster("broken", config={"no": "such setting"})
     make_cluster("foreign", backend="klingon")
     later = make_cluster("later")
@@ -120,7 +118,7 @@ def test_a_cluster_that_comes_later_is_watched_and_a_broken_one_disturbs_nobody(
 
 
 @pytest.mark.usefixtures("watching")
-def test_a_disabled_cluster_is_left_alone(cluster: Cluster, bell: Path, rung: Rung) -> None:
+def test_watch_ignores_disabled_cluster(cluster: Cluster, bell: Path, rung: Rung) -> None:
     other = make_cluster("other")
     Cluster.objects.filter(pk=cluster.pk).update(enabled=False)
 
@@ -131,7 +129,7 @@ def test_a_disabled_cluster_is_left_alone(cluster: Cluster, bell: Path, rung: Ru
     wait_for(only_the_other)
 
 
-def test_a_restart_of_redis_is_survived(
+def test_watch_survives_redis_restart(
     cluster: Cluster, bell: Path, watching: threading.Thread, rung: Rung, redis_server: RedisServer
 ) -> None:
     redis_server.stop()
@@ -147,7 +145,7 @@ def test_a_restart_of_redis_is_survived(
     assert watching.is_alive()
 
 
-def test_a_bell_that_never_stops_is_heard_ten_times_a_second(
+def test_watch_limits_endless_bell_to_ten_rings_a_second(
     cluster: Cluster, bell: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
@@ -166,7 +164,7 @@ def test_a_bell_that_never_stops_is_heard_ten_times_a_second(
     assert command.REST_S >= 0.1
 
 
-def test_it_waits_for_a_database_and_ends_when_told(tmp_path: Path) -> None:
+def test_watch_without_database_waits_and_ends_on_sigterm(tmp_path: Path) -> None:
     home = tmp_path / "home"
     environ = {**os.environ, "CONSOLE_HOME": str(home)}
     environ.pop("DATABASE_URL", None)

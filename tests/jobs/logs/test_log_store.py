@@ -56,24 +56,24 @@ def whole(stream: LogStream, limit: int = 1000) -> bytes:
         offset = piece.next_offset
 
 
-def test_a_live_log_is_read_where_it_lies(home: Path, stream: LogStream) -> None:
+def test_log_store_reads_live_log_from_its_file(home: Path, stream: LogStream) -> None:
     write(home, b"one\ntwo\n")
     piece = log_store.read(stream, 4, 100)
     assert (piece.data, piece.next_offset, piece.size, piece.state) == (b"two\n", 8, 8, "open")
 
 
-def test_a_log_that_is_not_there_yet_is_empty_and_open(home: Path, stream: LogStream) -> None:
+def test_log_store_missing_live_log_is_empty_and_open(home: Path, stream: LogStream) -> None:
     piece = log_store.read(stream, 0, 100)
     assert (piece.data, piece.state) == (b"", "open")
 
 
-def test_the_tail_begins_at_the_beginning_of_a_line(home: Path, stream: LogStream) -> None:
+def test_log_store_tail_begins_at_line_start(home: Path, stream: LogStream) -> None:
     write(home, b"first line\nsecond line\nthird\n")
     assert log_store.read(stream, -8, 100).data == b"second line\nthird\n"
     assert log_store.read(stream, -1000, 100).data.startswith(b"first")
 
 
-def test_sealing_keeps_every_byte_and_the_file_may_go(
+def test_log_store_seal_keeps_every_byte_without_file(
     home: Path, stream: LogStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_store, "CHUNK", 64)
@@ -87,7 +87,7 @@ def test_sealing_keeps_every_byte_and_the_file_may_go(
     assert log_store.read(stream, -1, 10).data == data[-1:] or b"\n" in data
 
 
-def test_sealing_again_after_an_interruption_changes_nothing(
+def test_log_store_repeated_seal_after_interruption_changes_nothing(
     home: Path, stream: LogStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_store, "CHUNK", 64)
@@ -105,7 +105,7 @@ def test_sealing_again_after_an_interruption_changes_nothing(
     assert len(storages["logs"].listdir(str(stream.pk))[1]) == len(chunks)
 
 
-def test_a_log_over_the_cap_keeps_head_and_tail_and_says_so(
+def test_log_store_truncates_oversized_log_to_head_and_tail(
     home: Path, stream: LogStream, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     monkeypatch.setattr(log_store, "CHUNK", 1024)
@@ -124,12 +124,12 @@ def test_a_log_over_the_cap_keeps_head_and_tail_and_says_so(
 
 
 @pytest.mark.parametrize("path", ["../keys/secret_key", "/etc/passwd", "j/../../keys/secret_key", ""])
-def test_a_path_out_of_the_jobs_folder_opens_nothing(home: Path, path: str) -> None:
+def test_log_store_path_outside_jobs_folder_opens_nothing(home: Path, path: str) -> None:
     with pytest.raises(log_store.Unsafe), log_store.open_live(path):
         pytest.fail("opened")
 
 
-def test_a_log_replaced_by_a_link_or_a_pipe_opens_nothing(home: Path, stream: LogStream) -> None:
+def test_log_store_log_replaced_by_link_or_pipe_opens_nothing(home: Path, stream: LogStream) -> None:
     secret = home / "secret"
     secret.write_text("key")
     path = write(home, b"x")
@@ -149,7 +149,7 @@ def test_a_log_replaced_by_a_link_or_a_pipe_opens_nothing(home: Path, stream: Lo
         log_store.read(stream, 0, 10)
 
 
-def test_a_log_that_vanished_before_it_was_sealed_is_gone_not_empty(home: Path, stream: LogStream) -> None:
+def test_log_store_log_lost_before_seal_is_gone_not_empty(home: Path, stream: LogStream) -> None:
     log_store.seal(stream)
     stream.refresh_from_db()
     assert (stream.state, log_store.read(stream, 0, 10).state) == ("gone", "gone")
@@ -159,7 +159,7 @@ def test_a_log_that_vanished_before_it_was_sealed_is_gone_not_empty(home: Path, 
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.binary(max_size=300), st.integers(-320, 320), st.integers(0, 300))
-def test_sealed_and_live_answer_alike(
+def test_log_store_sealed_and_live_reads_agree(
     home: Path, stream: LogStream, data: bytes, offset: int, limit: int
 ) -> None:
     write(home, data)

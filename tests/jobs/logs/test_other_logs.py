@@ -51,7 +51,7 @@ def log(place: Place, engine: MemoryEngine, tmp_path: Path) -> Log:
     return made
 
 
-def test_a_log_of_theirs_is_read(log: Log) -> None:
+def test_external_log_is_read(log: Log) -> None:
     assert external_logs.has_log(log.job)
     assert external_logs.read(log.job) == external_logs.Window(b"first\nlast\n", 0, 11, 11)
 
@@ -98,37 +98,35 @@ def beside(log: Log) -> Path:
         lambda log: f"{log.file}\0",
     ],
 )
-def test_nothing_else_is_read(log: Log, path: Callable[[Log], Path | str]) -> None:
+def test_external_log_at_invalid_path_is_not_read(log: Log, path: Callable[[Log], Path | str]) -> None:
     outside(log)
     log.job.output = str(path(log))
     assert external_logs.read(log.job) is None
 
 
 @pytest.mark.parametrize("user", ["nobody", "no-such-user", str(os.geteuid() + 1)])
-def test_a_job_that_says_it_writes_into_a_file_of_somebody_else_shows_nothing_of_it(
-    log: Log, user: str
-) -> None:
+def test_external_log_in_file_of_other_user_is_not_read(log: Log, user: str) -> None:
     assert external_logs.read(log.writes_to(log.file, user)) is None
 
 
-def test_a_user_whose_name_nobody_knows_is_told_by_number(log: Log) -> None:
+def test_external_log_of_user_given_by_number_is_read(log: Log) -> None:
     assert external_logs.read(log.writes_to(log.file, str(os.geteuid()))) is not None
 
 
-def test_what_is_the_consoles_is_never_read(log: Log, settings: LazySettings) -> None:
+def test_external_log_within_console_home_is_not_read(log: Log, settings: LazySettings) -> None:
     settings.CONSOLE_HOME = log.folder / "carol"
     assert external_logs.read(log.job) is None
 
 
 @pytest.mark.parametrize("listed", [[], "/", None, [7]])
-def test_where_no_folder_is_listed_there_are_no_logs(log: Log, listed: object) -> None:
+def test_external_log_without_listed_folder_is_missing(log: Log, listed: object) -> None:
     Cluster.objects.update(config={"logs": listed})
     job = ExternalJob.objects.select_related("cluster").get()
     assert not external_logs.has_log(job)
     assert external_logs.read(job) is None
 
 
-def test_a_long_log_is_read_in_windows_of_whole_lines(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_log_is_read_in_windows_of_whole_lines(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_logs, "WINDOW", 20)
     text = b"".join(b"line %04d\n" % number for number in range(10))
     log.file.write_bytes(text)
@@ -158,7 +156,7 @@ def shown(client: Client, person: User, pk: int, **query: str) -> tuple[int, str
     return response.status_code, response.content.decode()
 
 
-def test_who_may_see_the_job_sees_its_log(client: Client, place: Place, log: Log) -> None:
+def test_external_log_is_visible_to_viewers_of_the_job(client: Client, place: Place, log: Log) -> None:
     stranger = make_user("erin")
     make_membership(user=stranger, workspace=Workspace.objects.create(slug="other", name="Other"))
     admin = User.objects.create_superuser("root")
@@ -175,7 +173,7 @@ def test_who_may_see_the_job_sees_its_log(client: Client, place: Place, log: Log
     assert shown(client, place.owner, log.job.pk)[0] == 404
 
 
-def test_what_can_not_be_read_is_said_and_not_why(client: Client, place: Place, log: Log) -> None:
+def test_external_log_page_hides_cause_of_unreadable_log(client: Client, place: Place, log: Log) -> None:
     log.writes_to(log.file, "nobody")
     status, text = shown(client, place.owner, log.job.pk)
     assert status == 200
@@ -183,7 +181,7 @@ def test_what_can_not_be_read_is_said_and_not_why(client: Client, place: Place, 
     assert "first" not in text
 
 
-def test_hostile_bytes_are_text(client: Client, place: Place, log: Log) -> None:
+def test_external_log_page_shows_hostile_bytes_as_text(client: Client, place: Place, log: Log) -> None:
     log.file.write_bytes(b"<script>\x1b]0;title\x07\x1b[31mred\x1b[0m\x00\xff\xfe\rdone\n")
     text = shown(client, place.owner, log.job.pk)[1]
     assert "done</pre>" in text
@@ -192,7 +190,7 @@ def test_hostile_bytes_are_text(client: Client, place: Place, log: Log) -> None:
     assert "&lt;script&gt;\ufffdred</pre>" in shown(client, place.owner, log.job.pk)[1]
 
 
-def test_without_a_listed_folder_there_is_no_page_and_no_way_to_it(
+def test_external_log_page_without_listed_folder_is_missing_and_unlinked(
     client: Client, place: Place, log: Log
 ) -> None:
     Cluster.objects.update(config={})
@@ -201,5 +199,7 @@ def test_without_a_listed_folder_there_is_no_page_and_no_way_to_it(
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "9" * 30, ""])
-def test_a_place_that_is_none_is_the_end(client: Client, place: Place, log: Log, number: str) -> None:
+def test_external_log_page_invalid_position_shows_end(
+    client: Client, place: Place, log: Log, number: str
+) -> None:
     assert "last</pre>" in shown(client, place.owner, log.job.pk, before=number, after=number)[1]

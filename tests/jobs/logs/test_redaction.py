@@ -49,12 +49,12 @@ def file_of(folder: Path, data: bytes) -> int:
 
 
 @given(texts, st.lists(few, max_size=3))
-def test_every_occurrence_is_masked_also_of_those_that_overlap(data: bytes, values: list[bytes]) -> None:
+def test_redactor_masks_every_occurrence_including_overlaps(data: bytes, values: list[bytes]) -> None:
     assert Redactor(values).mask(data) == naive(data, values)
 
 
 @given(texts, st.lists(few, max_size=3), cuts)
-def test_the_pieces_do_not_matter(
+def test_redactor_result_is_independent_of_pieces(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, values: list[bytes], at: list[int]
 ) -> None:
     file = file_of(tmp_path_factory.getbasetemp(), data)
@@ -67,7 +67,7 @@ def test_the_pieces_do_not_matter(
 
 
 @given(texts, few, cuts)
-def test_of_a_growing_log_at_most_three_bytes_of_a_secret_were_ever_told(
+def test_redactor_shows_at_most_three_bytes_of_secret_in_growing_log(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, value: bytes, at: list[int]
 ) -> None:
     """Whoever follows reads from where they were, as far as may be told then."""
@@ -85,7 +85,7 @@ def test_of_a_growing_log_at_most_three_bytes_of_a_secret_were_ever_told(
         assert plain <= 3 * max(1, occurrences)
 
 
-def test_a_secret_that_repeats_itself_takes_no_time() -> None:
+def test_redactor_masks_repetitive_secret_quickly() -> None:
     redactor = Redactor([b"a" * 60_000, b"ab" * 20_000])
     begin = time.process_time()
     assert redactor.mask(b"a" * 300_000) == b"*" * 300_000
@@ -93,7 +93,7 @@ def test_a_secret_that_repeats_itself_takes_no_time() -> None:
     assert time.process_time() - begin < 10
 
 
-def test_what_is_masked_of_a_secret() -> None:
+def test_mask_values_skip_short_text_and_split_keys_into_lines() -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nshort\n-----END KEY-----\n"
     assert list(mask_values(["short", " padded \n", "hf_ä"])) == [b"padded", "hf_ä".encode()][:1]
     assert list(mask_values([key]))[1:] == [b"MIIEvQIBADANBgkqhkiG9w0BAQEF"]
@@ -131,7 +131,7 @@ def write(home: Path, data: bytes) -> None:
 
 
 @pytest.mark.django_db
-def test_live_and_sealed_logs_are_masked_at_every_offset(
+def test_log_store_masks_live_and_sealed_logs_at_every_offset(
     home: Path, stream: LogStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = f"tiny\nbefore {SECRET}{SECRET} after\n{SECRET}\n".encode()
@@ -159,7 +159,7 @@ def test_live_and_sealed_logs_are_masked_at_every_offset(
 
 
 @pytest.mark.django_db
-def test_the_beginning_of_a_secret_waits_for_its_rest(home: Path, stream: LogStream) -> None:
+def test_log_store_holds_back_beginning_of_secret(home: Path, stream: LogStream) -> None:
     for begun in (4, 10, len(SECRET) - 1):
         write(home, b"it is " + SECRET[:begun].encode())
         found = log_store.read(stream, 0, 1000)
@@ -173,7 +173,7 @@ def test_the_beginning_of_a_secret_waits_for_its_rest(home: Path, stream: LogStr
 
 
 @pytest.mark.django_db
-def test_who_follows_is_told_the_mask(home: Path, stream: LogStream) -> None:
+def test_log_follower_gets_masked_text(home: Path, stream: LogStream) -> None:
     data = f"it is {SECRET}, ä {SECRET}".encode()
     path = home / "log"
     path.write_bytes(b"")
@@ -195,7 +195,7 @@ def test_who_follows_is_told_the_mask(home: Path, stream: LogStream) -> None:
 
 
 @pytest.mark.django_db
-def test_what_an_attempt_was_sent_with_stays_known(stream: LogStream) -> None:
+def test_attempt_secrets_stay_known_after_later_sends(stream: LogStream) -> None:
     attempt = Attempt.objects.get(pk=stream.attempt_id)
     store_secrets([(attempt, ["another-secret"])])
     store_secrets([(attempt, [])])

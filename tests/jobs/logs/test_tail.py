@@ -25,7 +25,7 @@ from tests.jobs.web.conftest import write_log
         ("\x1b(Bplain", "plain"),
     ],
 )
-def test_a_line_is_left_as_a_terminal_would_leave_it(line: str, text: str) -> None:
+def test_plain_line_matches_terminal_rendering(line: str, text: str) -> None:
     assert plain(line) == text
 
 
@@ -40,14 +40,14 @@ def test_a_line_is_left_as_a_terminal_would_leave_it(line: str, text: str) -> No
         (b"x" * 10_000, ["x" * LONGEST_LINE]),
     ],
 )
-def test_whatever_was_written_gives_lines(data: bytes, lines: list[str]) -> None:
+def test_last_lines_are_given_for_any_bytes(data: bytes, lines: list[str]) -> None:
     job = make_job(State.FAILED)
     write_log(job, data)
     assert last_lines(LogStream.objects.get(attempt__job=job)) == lines
 
 
 @pytest.mark.django_db
-def test_only_the_end_of_a_long_log_is_read() -> None:
+def test_last_lines_are_read_only_from_end_of_long_log() -> None:
     job = make_job(State.FAILED)
     write_log(job, b"".join(b"%d\n" % number for number in range(100_000)))
     lines = last_lines(LogStream.objects.get(attempt__job=job))
@@ -55,7 +55,7 @@ def test_only_the_end_of_a_long_log_is_read() -> None:
 
 
 @pytest.mark.django_db
-def test_a_log_that_leads_elsewhere_is_not_read() -> None:
+def test_last_lines_of_path_outside_folder_are_empty() -> None:
     job = make_job(State.FAILED)
     write_log(job, b"")
     stream = LogStream.objects.get(attempt__job=job)

@@ -24,7 +24,7 @@ def demo(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_every_state_is_there_and_pages_show_it(client: Client) -> None:
+def test_demo_creates_every_state_and_pages_show_them(client: Client) -> None:
     assert demo("--jobs", "60").startswith("60 jobs in ")
     assert set(Job.objects.values_list("state", flat=True)) == set(State)
     client.force_login(make_user(admin=True))
@@ -35,7 +35,7 @@ def test_every_state_is_there_and_pages_show_it(client: Client) -> None:
             assert job.name in page.content.decode()
 
 
-def test_workers_find_nothing_to_do() -> None:
+def test_demo_leaves_workers_nothing_to_do() -> None:
     demo("--jobs", "60")
     cluster = Cluster.objects.get(slug="demo")
     before = list(Job.objects.order_by("pk").values_list("pk", "state", "reason_code", "version"))
@@ -46,13 +46,13 @@ def test_workers_find_nothing_to_do() -> None:
     assert not cluster.enabled
 
 
-def test_none_of_its_people_can_sign_in() -> None:
+def test_demo_users_cannot_sign_in() -> None:
     demo("--jobs", "1")
     assert User.objects.exists()
     assert not any(user.has_usable_password() for user in User.objects.all())
 
 
-def test_a_console_with_jobs_is_left_alone_unless_told_otherwise() -> None:
+def test_demo_refuses_console_with_jobs_unless_confirmed() -> None:
     make_job()
     with pytest.raises(CommandError, match="--yes"):
         demo()

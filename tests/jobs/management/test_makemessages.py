@@ -14,7 +14,7 @@ from jobs import dialects
 from jobs.management.commands import makemessages
 
 
-def test_every_key_of_every_dialect_is_there_while_strings_are_collected(
+def test_makemessages_includes_every_key_of_every_dialect(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[str] = []

@@ -41,13 +41,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Tried:
     return made
 
 
-def test_everything_is_there(engine: Tried) -> None:
+def test_try_cluster_reports_complete_cluster(engine: Tried) -> None:
     out = StringIO()
     call_command("try_cluster", "here", stdout=out)
     assert out.getvalue() == "Everything is there. Tried: n1, n2\n"
 
 
-def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
+def test_try_cluster_fails_with_missing_requirements(engine: Tried) -> None:
     engine.told = CheckReport(("n1",), ("The folder is not shared.", "The user is unknown."))
     with pytest.raises(CommandError, match=r"^The folder is not shared\.\nThe user is unknown\.$"):
         call_command("try_cluster", "here")
@@ -56,14 +56,14 @@ def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
         call_command("try_cluster", "here")
 
 
-def test_what_jobs_do_without_is_said_and_is_no_failure(engine: Tried) -> None:
+def test_try_cluster_reports_optional_gaps_without_failing(engine: Tried) -> None:
     engine.told = CheckReport(("n1",), (), ("There is no Python.",))
     out = StringIO()
     call_command("try_cluster", "here", stdout=out)
     assert out.getvalue().splitlines() == ["There is no Python.", "Everything is there. Tried: n1"]
 
 
-def test_a_persons_job_is_tried_too(engine: Tried) -> None:
+def test_try_cluster_tries_job_of_given_user(engine: Tried) -> None:
     make_user("alice", unix_name="asmith")
     make_user("bob")
     out = StringIO()
@@ -75,7 +75,9 @@ def test_a_persons_job_is_tried_too(engine: Tried) -> None:
         call_command("try_cluster", "here", "--as", "carol")
 
 
-def test_a_cluster_that_is_none_or_needs_nothing(engine: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_try_cluster_rejects_unknown_or_untestable_cluster(
+    engine: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(CommandError, match="There is no cluster nowhere"):
         call_command("try_cluster", "nowhere")
     monkeypatch.setattr(try_cluster, "backend_for", clusters.backend_for)

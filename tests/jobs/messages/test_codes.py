@@ -77,7 +77,7 @@ def test_code_of_either_kind_has_a_sentence(code: str) -> None:
     assert {note_message(Note(code)), problem_message(Problem(code))} != {code}
 
 
-def test_codes_are_found() -> None:
+def test_code_scan_finds_known_codes() -> None:
     assert {"master_port_listed", "not_a_port_list", "not_a_port_number"} <= CONDITIONS
     assert {"unknown_key", "kept_unused"} <= _codes(NOTES)
     assert {"required", "unknown_dialect", "duplicate_key"} <= CODES_OF_PROBLEMS | {"duplicate_key"}

@@ -146,7 +146,7 @@ ENDED = [
 
 
 @pytest.mark.parametrize(("code", "params", "sentence"), [*WAITING, *ENDED])
-def test_the_sentence_says_what_happened_and_what_would_help(
+def test_reason_message_names_event_and_remedy(
     code: ReasonCode, params: dict[str, Any], sentence: str
 ) -> None:
     assert reason_message(code, params) == sentence
@@ -173,10 +173,10 @@ def test_the_sentence_says_what_happened_and_what_would_help(
         (-7111, None, "Exit code -7111 (node lost)"),
     ],
 )
-def test_exit_codes_and_signals_in_words(code: int | None, signal: int | None, words: str) -> None:
+def test_exit_message_names_exit_code_or_signal(code: int | None, signal: int | None, words: str) -> None:
     assert exit_message(code, signal) == words
 
 
-def test_signals_without_a_name_have_their_number() -> None:
+def test_signal_without_name_shows_its_number() -> None:
     assert signal_name(9) == "SIGKILL"
     assert signal_name(99) == "signal 99"

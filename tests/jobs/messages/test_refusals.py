@@ -46,18 +46,18 @@ LOCAL = [
 ]
 
 
-def test_every_reason_in_the_code_has_a_sentence() -> None:
+def test_refusal_reasons_in_code_all_have_a_sentence() -> None:
     used = {name for path in FOLDER.rglob("*.py") for name in WORD.findall(path.read_text())}
     assert {"mount_over", "code_ref", "no_secret"} <= used
     assert used <= _SENTENCES.keys()
 
 
-def test_a_sentence_names_what_would_be_looked_for() -> None:
+def test_refusal_sentence_names_place_or_setting() -> None:
     """The job file's own words for a place or a name, or the setting that an admin has to change."""
     for why, templates in _SENTENCES.items():
         assert needs(templates[0]), why
 
 
 @pytest.mark.parametrize(("params", "sentence"), LOCAL)
-def test_it_says_what_is_refused_and_what_would_help(params: dict[str, object], sentence: str) -> None:
+def test_refusal_sentence_names_cause_and_remedy(params: dict[str, object], sentence: str) -> None:
     assert refusal(params) == sentence

@@ -39,24 +39,24 @@ def codes(calls: set[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("code", sorted(set(codes(PROBLEM_CALLS))))
-def test_every_problem_has_a_sentence(code: str) -> None:
+def test_problem_code_has_a_sentence(code: str) -> None:
     assert code in problems._SENTENCES
     assert messages.problem_message(Problem(code))
 
 
 @pytest.mark.parametrize("code", sorted(set(codes(NOTE_CALLS)) - {"command_mended"}))
-def test_every_note_has_a_sentence(code: str) -> None:
+def test_note_code_has_a_sentence(code: str) -> None:
     assert code in notes._SENTENCES
     assert messages.note_message(Note(code))
 
 
 @pytest.mark.parametrize("code", sorted(set(codes({"Guess"})) - OF_JOB_TYPES))
-def test_every_guess_says_why(code: str) -> None:
+def test_guess_code_has_a_sentence(code: str) -> None:
     assert messages.why_message(code)
 
 
 @pytest.mark.parametrize("code", ReasonCode)
-def test_every_reason_has_a_sentence_without_any_parameter(code: ReasonCode) -> None:
+def test_reason_code_has_a_sentence_without_parameters(code: ReasonCode) -> None:
     sentence = messages.reason_message(code, {})
     assert sentence.endswith(".")
     assert "…" not in sentence
@@ -66,20 +66,20 @@ def test_every_reason_has_a_sentence_without_any_parameter(code: ReasonCode) -> 
 
 
 @pytest.mark.parametrize("code", ReasonCode)
-def test_odd_parameters_break_no_sentence(code: ReasonCode) -> None:
+def test_reason_message_survives_odd_parameters(code: ReasonCode) -> None:
     names = {name for each in reasons._SENTENCES.get(code, ()) for name in needs(each)}
     for odd in ("x", 0, -5, 10**12, "100%"):
         assert messages.reason_message(code, {**dict.fromkeys(names, odd), "kind": odd, "limit_s": odd})
 
 
-def test_every_state_and_phase_has_a_name() -> None:
+def test_states_and_phases_all_have_a_label() -> None:
     assert all(messages.state_label(state) for state in State)
     assert all(messages.replica_state_label(state) for state in ReplicaState)
     assert all(messages.phase_label(phase) for phase in Phase)
     assert messages.state_label("RUNNING") == "Running"
 
 
-def test_the_fullest_sentence_is_chosen() -> None:
+def test_say_chooses_fullest_sentence() -> None:
     templates = ("%(a)s and %(b)s", "%(a)s", "none")
     assert say(templates, {"a": 1, "b": 0}) == "1 and 0"
     assert say(templates, {"a": 1, "b": None}) == "1"
@@ -87,7 +87,7 @@ def test_the_fullest_sentence_is_chosen() -> None:
     assert say(("%(a)s!",), {}) == "…!"
 
 
-def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
+def test_codes_of_later_version_are_shown_unchanged() -> None:
     assert messages.reason_message("struck_by_lightning", {}) == "struck_by_lightning"
     assert messages.problem_message(Problem("new_rule")) == "new_rule"
     assert messages.note_message(Note("new_note")) == "new_note"
@@ -112,13 +112,13 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
         ('{"a": 1\n"b": 2}', 'Missing comma before ".'),
     ],
 )
-def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
+def test_problem_message_names_the_correction(text: str, sentence: str) -> None:
     with pytest.raises(Refused) as caught:
         dialects.get("openpai-v1").parse(Document(text))
     assert messages.problem_message(caught.value.problems[0]) == sentence
 
 
-def test_a_fixed_command_says_what_was_wrong_with_it() -> None:
+def test_fixed_command_note_names_its_faults() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
         "Jupyter would have been accessible to others (no token, requests from any website allowed). The "

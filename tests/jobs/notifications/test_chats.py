@@ -44,7 +44,7 @@ def many(count: int, **columns: Any) -> Message:
 # --- the bodies ------------------------------------------------------------------------------------------
 
 
-def test_slack() -> None:
+def test_slack_sends_documented_body() -> None:
     wire = chats.slack({"url": "https://hooks.slack.com/services/T/B/x"}, message(), 0)
     assert wire.url == "https://hooks.slack.com/services/T/B/x"
     assert wire.body == {
@@ -54,14 +54,14 @@ def test_slack() -> None:
     }
 
 
-def test_mattermost() -> None:
+def test_mattermost_sends_documented_body() -> None:
     wire = chats.mattermost({"url": "https://chat.example/hooks/x"}, message(), 0)
     assert wire.body == {
         "text": f"**[bert failed.]({URL})**\nFailed. Exit code 1.\nalice · Vision\n```\nOOM\n```"
     }
 
 
-def test_dingtalk_with_its_signature() -> None:
+def test_dingtalk_with_secret_signs_message() -> None:
     """The signature: HMAC-SHA256 of timestamp, newline and secret under the secret; Base64, URL-encoded."""
     address = {"url": "https://oapi.dingtalk.com/robot/send?access_token=abc", "secret": "SEC123"}
     wire = chats.dingtalk(address, message(), 1_700_000_000.5)
@@ -88,7 +88,7 @@ def test_dingtalk_without_a_secret_has_no_signature() -> None:
     assert chats.dingtalk(address, message(), 0).url == address["url"]
 
 
-def test_feishu_with_its_signature() -> None:
+def test_feishu_with_secret_signs_message() -> None:
     """The signature: HMAC-SHA256 of nothing under timestamp, newline and secret; Base64."""
     address = {"url": "https://open.feishu.cn/open-apis/bot/v2/hook/x", "secret": "demo"}
     wire = chats.feishu(address, message(), 1_599_360_473.9)
@@ -108,7 +108,7 @@ def test_feishu_with_its_signature() -> None:
     }
 
 
-def test_wecom() -> None:
+def test_wecom_sends_documented_body() -> None:
     wire = chats.wecom({"url": "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=k"}, message(), 0)
     assert wire.body == {
         "msgtype": "markdown",
@@ -118,19 +118,19 @@ def test_wecom() -> None:
     }
 
 
-def test_discord_mentions_nobody() -> None:
+def test_discord_disables_all_mentions() -> None:
     wire = chats.discord({"url": DISCORD}, message(), 0)
     assert wire.url == DISCORD
     text = f"**[bert failed.]({URL})**\nFailed. Exit code 1.\nalice · Vision\n```\nOOM\n```"
     assert wire.body == {"embeds": [{"description": text}], "allowed_mentions": {"parse": []}}
 
 
-def test_discord_is_called_by_its_present_name() -> None:
+def test_discord_url_uses_present_domain() -> None:
     former = DISCORD.replace("discord.com", "discordapp.com")
     assert chats.discord({"url": former}, message(), 0).url == DISCORD
 
 
-def test_teams() -> None:
+def test_teams_sends_documented_body() -> None:
     wire = chats.teams({"url": TEAMS}, message(), 0)
     assert wire.url == TEAMS
     text = f"**[bert failed.]({URL})**\n\nFailed. Exit code 1.\n\nalice · Vision\n\nOOM"
@@ -151,7 +151,7 @@ def test_teams() -> None:
     }
 
 
-def test_telegram() -> None:
+def test_telegram_sends_documented_body() -> None:
     wire = chats.telegram(TELEGRAM, message(), 0)
     assert wire.url == f"https://api.telegram.org/bot{TELEGRAM['token']}/sendMessage"
     assert wire.body == {
@@ -175,7 +175,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("wire", "part", "limit"), LIMITS)
 @pytest.mark.parametrize("text", ["x" * 300, "字" * 300, "字" * 40_000])
-def test_however_much_it_is_it_stays_within_the_services_limit(
+def test_chat_message_of_any_size_stays_within_service_limit(
     wire: Any, part: str, limit: int, text: str
 ) -> None:
     body = wire({"url": "https://x.example/", **TELEGRAM}, many(200, text=text), 0).body
@@ -187,7 +187,7 @@ MEAN = "<!channel> <@all> @all [click](https://evil.example) `x` <font color=red
 
 
 @pytest.mark.parametrize("wire", [chats.dingtalk, chats.wecom, chats.mattermost, chats.discord, chats.teams])
-def test_a_jobs_name_mentions_nobody_and_links_nowhere(wire: Any) -> None:
+def test_chat_job_name_mentions_no_user_and_adds_no_link(wire: Any) -> None:
     text = json.dumps(
         wire({"url": "https://x.example/?a=b"}, many(1, title=MEAN), 0).body, ensure_ascii=False
     )
@@ -196,7 +196,7 @@ def test_a_jobs_name_mentions_nobody_and_links_nowhere(wire: Any) -> None:
     assert "@" not in text
 
 
-def test_a_jobs_name_in_slack_is_text() -> None:
+def test_slack_job_name_is_escaped() -> None:
     text = chats.slack({"url": "https://x.example/"}, many(1, title=MEAN, url=""), 0).body["text"]
     assert "<" not in text
     assert "&lt;!channel&gt;" in text
@@ -225,7 +225,7 @@ def test_a_jobs_name_in_slack_is_text() -> None:
         (chats.WECOM, 502, b"", "trouble", True),
     ],
 )
-def test_what_a_service_answers_is_believed_from_its_body(
+def test_chat_outcome_is_read_from_answer_body(
     chat: chats.Chat, status: int, body: bytes, error: str, again: bool, settings: Settings
 ) -> None:
     with receiving() as receiver:
@@ -253,7 +253,7 @@ def test_what_a_service_answers_is_believed_from_its_body(
         ({"Retry-After": "1"}, Outcome(429, "busy", again=True, pause_s=1)),
     ],
 )
-def test_services_that_answer_by_status_get_one_post_and_are_believed(
+def test_chat_outcome_by_status_needs_one_post(
     chat: chats.Chat,
     path: str,
     address: dict[str, str],
@@ -275,7 +275,7 @@ def test_services_that_answer_by_status_get_one_post_and_are_believed(
 
 
 @pytest.mark.parametrize("kind", ["discord", "teams"])
-def test_no_webhook_reaches_this_machine(kind: str, settings: Settings) -> None:
+def test_webhook_to_local_machine_is_refused(kind: str, settings: Settings) -> None:
     with receiving() as receiver:
         settings.CONSOLE_EGRESS_PORTS = [str(receiver.port)]
         inside = receiver.url("/workflows/x", scheme="https")
@@ -287,11 +287,11 @@ def test_no_webhook_reaches_this_machine(kind: str, settings: Settings) -> None:
 @pytest.mark.parametrize(
     "url", ["exec://x", "file:///etc/passwd", "dbus://", "syslog://", "json://127.0.0.1"]
 )
-def test_webhook_of_another_scheme_is_refused(kind: str, url: str) -> None:
+def test_webhook_with_wrong_scheme_is_refused(kind: str, url: str) -> None:
     assert transports.send(kind, {"url": url}, message()).error == "scheme"
 
 
-def test_every_kind_but_the_page_has_a_transport() -> None:
+def test_transport_exists_for_every_kind_but_page() -> None:
     assert set(transports.TRANSPORTS) == set(Channel.Kind) - {Channel.Kind.PAGE}
 
 
@@ -299,7 +299,7 @@ def test_every_kind_but_the_page_has_a_transport() -> None:
     ("problem", "error", "again"),
     [(Refused("address", "10.0.0.1"), "address", False), (egress.Failed("timeout"), "timeout", True)],
 )
-def test_what_never_got_out_is_told_too(
+def test_transport_reports_failed_requests(
     problem: Exception, error: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def request(*_args: Any, **_kwargs: Any) -> egress.Answer:
@@ -311,7 +311,7 @@ def test_what_never_got_out_is_told_too(
         assert (told.error, told.again) == (error, again)
 
 
-def test_answers_as_services_give_them(settings: Settings) -> None:
+def test_chat_redirect_is_reported_not_followed(settings: Settings) -> None:
     """A redirect is an answer like any other, and none that is followed."""
     with receiving() as receiver, receiving() as inside:
         settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]

@@ -89,7 +89,9 @@ def events(came: Came) -> list[dict[str, Any]]:
 # --- what comes ------------------------------------------------------------------------------------------
 
 
-def test_a_failure_reaches_the_webhook_signed(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_of_failure_reaches_webhook_signed(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
     job = fail(people)
     work()
     [came] = receiver.came
@@ -105,7 +107,7 @@ def test_a_failure_reaches_the_webhook_signed(people: People, hook: Channel, rec
     assert event["url"].endswith(f"/jobs/{job.public_id}/")
 
 
-def test_what_happens_together_is_one_message(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_combines_simultaneous_events(people: People, hook: Channel, receiver: Receiver) -> None:
     for number in range(200):
         fail(people, f"bert-{number}")
     work()
@@ -114,7 +116,7 @@ def test_what_happens_together_is_one_message(people: People, hook: Channel, rec
     assert Delivery.objects.count() == 1
 
 
-def test_messages_to_one_channel_are_apart(
+def test_deliveries_to_one_channel_have_a_gap(
     people: People, hook: Channel, receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_NOTICE_GAP_SECONDS = 30
@@ -127,7 +129,7 @@ def test_messages_to_one_channel_are_apart(
     assert [len(events(came)) for came in receiver.came] == [1, 2]
 
 
-def test_what_just_happened_waits_for_what_follows(
+def test_delivery_waits_to_gather_following_events(
     people: People, hook: Channel, receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_NOTICE_GATHER_SECONDS = 60
@@ -136,9 +138,7 @@ def test_what_just_happened_waits_for_what_follows(
     assert receiver.came == []
 
 
-def test_a_digest_comes_when_it_is_due_with_all_of_it(
-    people: People, hook: Channel, receiver: Receiver
-) -> None:
+def test_digest_comes_when_due_with_all_events(people: People, hook: Channel, receiver: Receiver) -> None:
     NotificationRule.objects.update(pace=NotificationRule.Pace.DAILY)
     for number in range(3):
         fail(people, f"bert-{number}")
@@ -149,13 +149,13 @@ def test_a_digest_comes_when_it_is_due_with_all_of_it(
     assert [len(events(came)) for came in receiver.came] == [3]
 
 
-def test_it_speaks_the_recipients_language(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_uses_recipients_language(people: People, hook: Channel, receiver: Receiver) -> None:
     Channel.objects.filter(pk=hook.pk).update(language="ja")
     with composition.speaking_to(Channel.objects.get(pk=hook.pk)):
         assert translation.get_language() == "ja"
 
 
-def test_who_left_since_hears_nothing_of_what_waited(
+def test_delivery_skips_waiting_events_of_departed_member(
     people: People, hook: Channel, receiver: Receiver
 ) -> None:
     fail(people)
@@ -167,9 +167,7 @@ def test_who_left_since_hears_nothing_of_what_waited(
     assert not DeliveryItem.objects.exists()
 
 
-def test_who_left_while_it_was_tried_again_hears_nothing(
-    people: People, hook: Channel, receiver: Receiver
-) -> None:
+def test_delivery_retry_stops_for_departed_member(people: People, hook: Channel, receiver: Receiver) -> None:
     receiver.reply = partial(answering, 500)
     fail(people)
     work()
@@ -184,7 +182,7 @@ def test_who_left_while_it_was_tried_again_hears_nothing(
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
-def test_trouble_over_there_is_tried_again_under_the_same_id(
+def test_delivery_after_server_trouble_is_retried_under_same_id(
     people: People, hook: Channel, receiver: Receiver, status: int
 ) -> None:
     receiver.reply = partial(answering, status)
@@ -204,7 +202,7 @@ def test_trouble_over_there_is_tried_again_under_the_same_id(
     assert first.body == second.body
 
 
-def test_a_pause_that_is_asked_for_is_kept(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_respects_retry_after(people: People, hook: Channel, receiver: Receiver) -> None:
     receiver.reply = lambda _came: (429, {"Retry-After": "600"}, b"")
     fail(people)
     work()
@@ -212,7 +210,7 @@ def test_a_pause_that_is_asked_for_is_kept(people: People, hook: Channel, receiv
 
 
 @pytest.mark.parametrize(("status", "error"), [(301, "redirect"), (400, "rejected"), (404, "rejected")])
-def test_a_refusal_is_not_tried_again(
+def test_delivery_refused_is_not_retried(
     people: People, hook: Channel, receiver: Receiver, status: int, error: str
 ) -> None:
     receiver.reply = partial(answering, status)
@@ -223,7 +221,7 @@ def test_a_refusal_is_not_tried_again(
     assert Channel.objects.get(pk=hook.pk).failures == 1
 
 
-def test_after_its_tries_it_is_given_up(
+def test_delivery_is_given_up_after_its_tries(
     people: People, hook: Channel, receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_NOTICE_TRIES = 3
@@ -236,7 +234,7 @@ def test_after_its_tries_it_is_given_up(
     assert Delivery.objects.get().state == Delivery.State.FAILED
 
 
-def test_a_dead_channel_is_turned_off_and_its_person_told(
+def test_channel_with_repeated_failures_is_turned_off_and_reported(
     people: People, hook: Channel, receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_NOTICE_FAILURES = 2
@@ -254,14 +252,14 @@ def test_a_dead_channel_is_turned_off_and_its_person_told(
     assert Delivery.objects.filter(state=Delivery.State.SENT).exists(), "what waited is sent once it is on"
 
 
-def test_one_that_arrives_forgives_those_before(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_success_resets_channel_failures(people: People, hook: Channel, receiver: Receiver) -> None:
     Channel.objects.update(failures=4)
     fail(people)
     work()
     assert Channel.objects.get(pk=hook.pk).failures == 0
 
 
-def test_an_address_inside_that_was_stored_is_refused_when_it_is_sent(
+def test_delivery_to_stored_internal_address_is_refused(
     people: People, hook: Channel, receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = []
@@ -274,7 +272,7 @@ def test_an_address_inside_that_was_stored_is_refused_when_it_is_sent(
 # --- killed in between -----------------------------------------------------------------------------------
 
 
-def test_a_sender_that_was_killed_is_followed_by_another_with_the_same_id(
+def test_delivery_of_killed_sender_is_resent_under_same_id(
     people: People, hook: Channel, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail(people)
@@ -293,7 +291,7 @@ def test_a_sender_that_was_killed_is_followed_by_another_with_the_same_id(
     assert (delivery.state, delivery.attempts) == (Delivery.State.SENT, 2)
 
 
-def test_whose_lease_is_over_changes_nothing_any_more(
+def test_delivery_lease_once_expired_changes_nothing(
     people: People, hook: Channel, receiver: Receiver
 ) -> None:
     fail(people)
@@ -310,7 +308,7 @@ def test_whose_lease_is_over_changes_nothing_any_more(
 # --- tests, and sending again ----------------------------------------------------------------------------
 
 
-def test_a_test_says_what_happened_and_is_not_tried_again(hook: Channel, receiver: Receiver) -> None:
+def test_channel_test_reports_outcome_without_retry(hook: Channel, receiver: Receiver) -> None:
     receiver.reply = partial(answering, 500)
     channels.test(hook)
     deliveries.send()
@@ -322,14 +320,16 @@ def test_a_test_says_what_happened_and_is_not_tried_again(hook: Channel, receive
         channels.test(hook)
 
 
-def test_a_channel_that_is_off_can_be_tested(hook: Channel, receiver: Receiver) -> None:
+def test_channel_turned_off_can_be_tested(hook: Channel, receiver: Receiver) -> None:
     channels.switch(hook, on=False)
     channels.test(hook)
     deliveries.send()
     assert len(receiver.came) == 1
 
 
-def test_a_message_is_sent_again_under_its_old_id(people: People, hook: Channel, receiver: Receiver) -> None:
+def test_delivery_is_resent_under_its_old_id_by_owner_only(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
     fail(people)
     work()
     delivery = Delivery.objects.get()
@@ -341,7 +341,7 @@ def test_a_message_is_sent_again_under_its_old_id(people: People, hook: Channel,
         assert channels.again(other, delivery.public_id) is None
 
 
-def test_an_exchanged_secret_is_good_for_a_day(hook: Channel, receiver: Receiver) -> None:
+def test_rotated_secret_signs_beside_the_old_one_for_a_day(hook: Channel, receiver: Receiver) -> None:
     new = channels.rotate(hook)
     assert new != SECRET
     channels.test(hook)
@@ -358,7 +358,7 @@ def test_an_exchanged_secret_is_good_for_a_day(hook: Channel, receiver: Receiver
 # --- logs ------------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
+def test_delivery_has_log_end_on_request_without_secrets(
     people: People, hook: Channel, receiver: Receiver
 ) -> None:
     NotificationRule.objects.update(log_lines=True)
@@ -376,7 +376,7 @@ def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
     assert b"hunter2" not in receiver.came[0].body
 
 
-def test_a_member_hears_that_it_failed_and_not_what_is_in_its_log(
+def test_delivery_to_member_reports_failure_without_log(
     people: People, hook: Channel, receiver: Receiver
 ) -> None:
     Channel.objects.update(person=people.member)
@@ -394,7 +394,7 @@ def test_a_member_hears_that_it_failed_and_not_what_is_in_its_log(
 # --- keeping and forgetting ------------------------------------------------------------------------------
 
 
-def test_what_is_old_is_forgotten_and_what_is_not_yet_told_is_not(
+def test_old_notifications_are_deleted_unless_undelivered(
     people: People, hook: Channel, receiver: Receiver
 ) -> None:
     tell([people.owner], Kind.MESSAGE, {"text": "old"})

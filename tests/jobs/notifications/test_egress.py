@@ -101,7 +101,7 @@ def long(_came: Came) -> tuple[int, dict[str, str], bytes]:
         "[2001:db8::1]",
     ],
 )
-def test_no_address_leads_inside(host: str) -> None:
+def test_egress_rejects_internal_addresses(host: str) -> None:
     assert refused(f"https://{host}/hook") == "address"
 
 
@@ -125,7 +125,7 @@ def test_no_address_leads_inside(host: str) -> None:
         "a" * 64 + ".example",
     ],
 )
-def test_what_only_looks_like_an_address_is_none(host: str) -> None:
+def test_egress_rejects_malformed_addresses(host: str) -> None:
     assert refused(f"https://{host}/hook") in {"host", "url"}
 
 
@@ -150,21 +150,21 @@ def test_what_only_looks_like_an_address_is_none(host: str) -> None:
         ("https://example.com/" + "a" * 2000, "url"),
     ],
 )
-def test_odd_urls_are_refused(url: str, code: str) -> None:
+def test_egress_rejects_odd_urls(url: str, code: str) -> None:
     assert refused(url) == code
 
 
 @pytest.mark.parametrize(
     "answers", [["127.0.0.1"], ["10.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["169.254.169.254"], ["fe80::1%eth0"]]
 )
-def test_a_name_that_leads_inside_is_refused_though_only_one_of_its_addresses_does(
+def test_egress_rejects_name_with_any_internal_address(
     monkeypatch: pytest.MonkeyPatch, answers: list[str]
 ) -> None:
     names(monkeypatch, answers)
     assert refused("https://innocent.example/hook") == "address"
 
 
-def test_nothing_reaches_a_server_on_this_machine(receiver: Receiver, settings: Settings) -> None:
+def test_egress_never_reaches_local_server(receiver: Receiver, settings: Settings) -> None:
     settings.CONSOLE_EGRESS_PORTS = [str(receiver.port)]
     for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "2130706433", "0.0.0.0"):
         for scheme in ("http", "https"):
@@ -172,7 +172,7 @@ def test_nothing_reaches_a_server_on_this_machine(receiver: Receiver, settings: 
     assert receiver.connections == 0
 
 
-def test_a_name_is_resolved_once_and_that_address_is_connected_to(
+def test_egress_resolves_name_once_and_connects_to_result(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver, settings: Settings
 ) -> None:
     asked = names(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
@@ -190,7 +190,7 @@ def test_a_name_is_resolved_once_and_that_address_is_connected_to(
     assert receiver.connections == 0
 
 
-def test_a_redirect_is_told_and_not_followed(receiver: Receiver, settings: Settings) -> None:
+def test_egress_returns_redirect_without_following(receiver: Receiver, settings: Settings) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
     with receiving() as inside:
         for there in ("http://169.254.169.254/latest/meta-data/", inside.url()):
@@ -200,7 +200,7 @@ def test_a_redirect_is_told_and_not_followed(receiver: Receiver, settings: Setti
     assert receiver.connections == 2
 
 
-def test_a_proxy_of_the_environment_is_not_used(
+def test_egress_ignores_proxy_of_environment(
     receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
@@ -214,7 +214,7 @@ def test_a_proxy_of_the_environment_is_not_used(
 # --- what an admin allows --------------------------------------------------------------------------------
 
 
-def test_a_host_that_is_named_is_reached_with_its_scheme_and_port_only(
+def test_egress_reaches_allowed_host_only_by_its_scheme_and_port(
     receiver: Receiver, settings: Settings
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [f"http://localhost:{receiver.port}"]
@@ -228,7 +228,7 @@ def test_a_host_that_is_named_is_reached_with_its_scheme_and_port_only(
 
 
 @pytest.mark.parametrize("entry", ["metadata.internal", "169.254.0.0/16", "0.0.0.0/0"])
-def test_metadata_is_not_even_for_hosts_that_are_named(
+def test_egress_rejects_metadata_even_for_allowed_hosts(
     entry: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names(monkeypatch, ["169.254.169.254"])
@@ -237,7 +237,7 @@ def test_metadata_is_not_even_for_hosts_that_are_named(
     assert refused("https://169.254.169.254/") == "address"
 
 
-def test_a_network_that_is_named_takes_addresses_and_no_names(
+def test_egress_allowed_network_covers_addresses_not_names(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = ["10.1.0.0/16"]
@@ -250,7 +250,7 @@ def test_a_network_that_is_named_takes_addresses_and_no_names(
 # --- TLS, time and size ----------------------------------------------------------------------------------
 
 
-def test_tls_asks_for_the_name_and_believes_only_a_certificate_for_it(
+def test_egress_tls_accepts_only_certificate_for_the_name(
     tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted, context = authority(tmp_path, "localhost")
@@ -267,16 +267,14 @@ def test_tls_asks_for_the_name_and_believes_only_a_certificate_for_it(
     assert asked_for[:2] == ["localhost", "localhost"]
 
 
-def test_a_long_answer_is_cut(receiver: Receiver, settings: Settings) -> None:
+def test_egress_cuts_long_answer(receiver: Receiver, settings: Settings) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
     receiver.reply = long
     assert len(post(receiver.url()).body) == egress.MOST_BYTES
 
 
 @pytest.mark.parametrize("drip", [b"", b"H"])
-def test_a_server_that_says_nothing_or_little_by_little_has_one_deadline(
-    drip: bytes, settings: Settings
-) -> None:
+def test_egress_slow_server_meets_one_deadline(drip: bytes, settings: Settings) -> None:
     settings.CONSOLE_EGRESS_SECONDS = 0.4
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -300,7 +298,7 @@ def test_a_server_that_says_nothing_or_little_by_little_has_one_deadline(
         thread.join()
 
 
-def test_a_resolver_that_takes_its_time_has_the_same_deadline(
+def test_egress_slow_resolver_meets_same_deadline(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CONSOLE_EGRESS_SECONDS = 0.2
@@ -311,7 +309,7 @@ def test_a_resolver_that_takes_its_time_has_the_same_deadline(
     over.set()
 
 
-def test_what_is_no_answer_is_told_as_broken(settings: Settings) -> None:
+def test_egress_invalid_answer_is_reported_broken(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{port}"]
@@ -329,7 +327,7 @@ def test_what_is_no_answer_is_told_as_broken(settings: Settings) -> None:
         thread.join()
 
 
-def test_a_name_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_egress_unknown_name_fails_to_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(*args: Any, **kwargs: Any) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -341,7 +339,7 @@ def test_a_name_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- through a proxy -------------------------------------------------------------------------------------
 
 
-def test_through_the_admins_proxy_the_address_that_was_looked_at_is_asked_for(
+def test_egress_asks_admin_proxy_for_checked_address(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bytes] = []
@@ -365,11 +363,11 @@ def test_through_the_admins_proxy_the_address_that_was_looked_at_is_asked_for(
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
-def test_public_addresses_are_public(address: str) -> None:
+def test_guard_accepts_public_addresses(address: str) -> None:
     assert guard.is_public(ipaddress.ip_address(address))
 
 
-def test_what_came_is_remembered_whole(receiver: Receiver, settings: Settings) -> None:
+def test_receiver_records_request_whole(receiver: Receiver, settings: Settings) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
     post(receiver.url("/a?b=c"), b"\x00\xff")
     assert receiver.came == [Came("/a?b=c", receiver.came[0].headers, b"\x00\xff")]

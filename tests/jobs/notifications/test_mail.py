@@ -130,7 +130,7 @@ def part(message: EmailMessage, kind: str) -> str:
     return str(found.get_content())
 
 
-def test_a_failure_comes_as_text_and_html(people: People, inbox: Channel, post: Post) -> None:
+def test_mail_of_failure_has_text_and_html(people: People, inbox: Channel, post: Post) -> None:
     job = fail(people)
     work()
     [came] = post.came
@@ -146,7 +146,7 @@ def test_a_failure_comes_as_text_and_html(people: People, inbox: Channel, post: 
     assert Delivery.objects.get().code == 250
 
 
-def test_messages_of_one_job_make_a_thread(people: People, inbox: Channel, post: Post) -> None:
+def test_mail_thread_is_one_per_job(people: People, inbox: Channel, post: Post) -> None:
     fail(people)
     work()
     fail(people)
@@ -156,7 +156,7 @@ def test_messages_of_one_job_make_a_thread(people: People, inbox: Channel, post:
     assert post.came[0]["In-Reply-To"] == first
 
 
-def test_what_is_in_a_jobs_name_stays_text(people: People, inbox: Channel, post: Post) -> None:
+def test_mail_shows_job_name_as_text(people: People, inbox: Channel, post: Post) -> None:
     name = "<script>alert(1)</script>\r\nBcc: everybody@example.org"
     fail(people, make_job(State.RUNNING, owner=people.owner, quota=people.quota, name=name))
     work()
@@ -165,7 +165,7 @@ def test_what_is_in_a_jobs_name_stays_text(people: People, inbox: Channel, post:
     assert "<script>" not in part(came, "html")
 
 
-def test_one_click_ends_them(people: People, inbox: Channel, post: Post) -> None:
+def test_mail_unsubscribe_takes_one_click(people: People, inbox: Channel, post: Post) -> None:
     fail(people)
     work()
     [came] = post.came
@@ -181,7 +181,7 @@ def test_one_click_ends_them(people: People, inbox: Channel, post: Post) -> None
     assert len(post.came) == 1
 
 
-def test_an_address_is_confirmed_before_it_hears_anything(people: People, post: Post) -> None:
+def test_mail_address_is_confirmed_before_notifications(people: People, post: Post) -> None:
     made = channels.add(people.owner, "email", {"to": "alice@example.org"}).channel
     fail(people)
     work()
@@ -200,7 +200,7 @@ def test_an_address_is_confirmed_before_it_hears_anything(people: People, post: 
 
 
 @pytest.mark.parametrize("name", ["channel_confirm", "unsubscribe"])
-def test_a_link_that_was_made_up_or_is_for_something_else_is_no_good(inbox: Channel, name: str) -> None:
+def test_mail_link_with_invalid_ticket_is_not_found(inbox: Channel, name: str) -> None:
     path = {"channel_confirm": "/notices/confirm/", "unsubscribe": "/notices/stop/"}[name]
     other = {"channel_confirm": "off", "unsubscribe": "on"}[name]
     for ticket in ("x", "a:b:c", composition.ticket(inbox, other)):
@@ -209,7 +209,7 @@ def test_a_link_that_was_made_up_or_is_for_something_else_is_no_good(inbox: Chan
     assert Channel.objects.get(pk=inbox.pk).off == ""
 
 
-def test_a_link_is_good_for_the_address_it_was_sent_to_alone(inbox: Channel) -> None:
+def test_mail_link_is_valid_only_for_its_address(inbox: Channel) -> None:
     ticket = composition.ticket(inbox, "off")
     Channel.objects.filter(pk=inbox.pk).update(shown="somebody@else.example")
     assert Client().post(f"/notices/stop/{ticket}").status_code == 404
@@ -224,7 +224,7 @@ def test_a_link_is_good_for_the_address_it_was_sent_to_alone(inbox: Channel) -> 
         ("DATA", "421 4.3.2 Shutting down", "waiting", "busy"),
     ],
 )
-def test_what_the_server_refuses_for_good_is_not_sent_again(
+def test_mail_server_answer_decides_on_retry(
     people: People, inbox: Channel, post: Post, verb: str, says: str, state: str, error: str
 ) -> None:
     post.says[verb] = says
@@ -234,7 +234,7 @@ def test_what_the_server_refuses_for_good_is_not_sent_again(
     assert (delivery.state, delivery.error, delivery.code) == (state, error, int(says[:3]))
 
 
-def test_a_server_that_is_away_is_tried_again(
+def test_mail_to_unreachable_server_is_retried(
     people: People, inbox: Channel, post: Post, settings: Settings
 ) -> None:
     settings.EMAIL_PORT = 1
@@ -243,7 +243,7 @@ def test_a_server_that_is_away_is_tried_again(
     assert (Delivery.objects.get().state, Delivery.objects.get().error) == ("waiting", "connect")
 
 
-def test_without_a_server_there_is_no_mail(
+def test_mail_without_server_is_not_sent(
     people: People, inbox: Channel, post: Post, settings: Settings
 ) -> None:
     settings.CONSOLE_MAIL = ""
@@ -253,7 +253,7 @@ def test_without_a_server_there_is_no_mail(
     assert not django_mail.outbox
 
 
-def test_several_at_once_are_one_mail(people: People, inbox: Channel, post: Post) -> None:
+def test_mail_combines_several_events(people: People, inbox: Channel, post: Post) -> None:
     for _each in range(3):
         fail(people)
     work()

@@ -36,12 +36,14 @@ def ended(state: State, code: ReasonCode, **columns: Any) -> NotificationEvent:
         (State.LOST, ReasonCode.LOST, 0, Kind.LOST),
     ],
 )
-def test_each_end_is_told_as_what_it_is(state: State, code: ReasonCode, failed: int, kind: Kind) -> None:
+def test_outbox_job_end_records_kind_and_reason(
+    state: State, code: ReasonCode, failed: int, kind: Kind
+) -> None:
     told = ended(state, code, replicas_failed=failed)
     assert (told.kind, told.params["reason"], told.params["failed"]) == (kind, code, failed)
 
 
-def test_a_start_is_told() -> None:
+def test_outbox_job_start_records_started_event() -> None:
     job = make_job(State.PENDING)
     with transaction.atomic():
         transitions.apply(
@@ -57,7 +59,7 @@ def test_a_start_is_told() -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [(ReasonCode.EXIT_CODE, Kind.AGAIN), (ReasonCode.PREEMPTED, Kind.PREEMPTED)]
 )
-def test_another_attempt_is_told_with_why(code: ReasonCode, kind: Kind) -> None:
+def test_outbox_new_attempt_records_reason_code(code: ReasonCode, kind: Kind) -> None:
     job = make_job(State.RUNNING)
     with transaction.atomic():
         transitions.apply(
@@ -71,14 +73,14 @@ def test_another_attempt_is_told_with_why(code: ReasonCode, kind: Kind) -> None:
     assert (told.kind, told.params["reason_params"]["code"]) == (kind, code)
 
 
-def test_that_an_end_is_wanted_is_not_told_before_it_came() -> None:
+def test_outbox_requested_end_records_no_event() -> None:
     job = make_job(State.RUNNING)
     with transaction.atomic():
         transitions.want_end(job, attempt_of(job), EndKind.PREEMPTION)
     assert not NotificationEvent.objects.exists()
 
 
-def test_what_is_rolled_back_is_never_told() -> None:
+def test_outbox_rolled_back_transaction_records_no_event() -> None:
     job = make_job(State.RUNNING)
     with transaction.atomic():
         transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
@@ -88,7 +90,7 @@ def test_what_is_rolled_back_is_never_told() -> None:
     assert Job.objects.get().state == State.RUNNING
 
 
-def test_with_a_key_it_is_told_once() -> None:
+def test_outbox_message_with_same_key_is_recorded_once() -> None:
     alice = make_user("alice")
     for _again in range(2):
         tell([alice], Kind.MESSAGE, {"text": "The cluster moves on Friday."}, key="move")
@@ -96,6 +98,6 @@ def test_with_a_key_it_is_told_once() -> None:
     assert (told.people, told.params) == ([alice.pk], {"text": "The cluster moves on Friday."})
 
 
-def test_nobody_to_tell_is_nothing_to_tell() -> None:
+def test_outbox_message_without_recipients_is_not_recorded() -> None:
     tell([], Kind.MESSAGE, {"text": "?"})
     assert not NotificationEvent.objects.exists()

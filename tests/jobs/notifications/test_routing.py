@@ -62,20 +62,20 @@ def told(row: Channel) -> list[str]:
     return list(DeliveryItem.objects.filter(channel=row).values_list("event__kind", flat=True))
 
 
-def test_the_owner_has_it_on_their_page_and_nobody_else(people: People) -> None:
+def test_routing_failed_job_notifies_only_owner_on_page(people: People) -> None:
     failed(people)
     assert routing.route() == 1
     assert on_page() == ["alice"]
     assert NotificationEvent.objects.get().params["owner"] == "alice"
 
 
-def test_once_routed_it_is_not_routed_again(people: People) -> None:
+def test_routing_routed_event_is_not_routed_again(people: People) -> None:
     failed(people)
     assert (routing.route(), routing.route()) == (1, 0)
     assert Notification.objects.count() == 1
 
 
-def test_a_start_is_not_on_the_page_until_somebody_asks_for_it(people: People) -> None:
+def test_routing_job_start_appears_on_page_only_with_rule(people: People) -> None:
     outbox.of_event(make_job(State.RUNNING, owner=people.owner), "started", {}, None)
     routing.route()
     assert on_page() == []
@@ -85,14 +85,14 @@ def test_a_start_is_not_on_the_page_until_somebody_asks_for_it(people: People) -
     assert on_page() == ["alice"]
 
 
-def test_my_own_channel_hears_of_my_jobs_only(people: People) -> None:
+def test_personal_channel_receives_only_own_jobs(people: People) -> None:
     mine, others = channel(people.owner), channel(people.member)
     failed(people)
     routing.route()
     assert (told(mine), told(others)) == ([Kind.FAILED], [])
 
 
-def test_a_member_may_ask_for_everybodys_and_a_stranger_gets_nothing(people: People) -> None:
+def test_workspace_rule_serves_members_and_admins_but_not_strangers(people: People) -> None:
     asked = {"scope": NotificationRule.Scope.WORKSPACE, "workspace": people.quota.workspace}
     rows = [channel(person, **asked) for person in (people.member, people.stranger, people.admin)]
     failed(people)
@@ -100,7 +100,7 @@ def test_a_member_may_ask_for_everybodys_and_a_stranger_gets_nothing(people: Peo
     assert [told(row) for row in rows] == [[Kind.FAILED], [], [Kind.FAILED]]
 
 
-def test_who_left_the_workspace_hears_no_more_of_it(people: People) -> None:
+def test_workspace_rule_of_removed_member_receives_nothing(people: People) -> None:
     row = channel(people.member, scope=NotificationRule.Scope.WORKSPACE, workspace=people.quota.workspace)
     Membership.objects.filter(user=people.member).delete()
     failed(people)
@@ -108,7 +108,7 @@ def test_who_left_the_workspace_hears_no_more_of_it(people: People) -> None:
     assert told(row) == []
 
 
-def test_a_disabled_account_hears_nothing(people: People) -> None:
+def test_disabled_account_receives_no_notifications(people: People) -> None:
     row = channel(people.owner)
     User.objects.filter(pk=people.owner.pk).update(is_active=False)
     failed(people)
@@ -116,7 +116,7 @@ def test_a_disabled_account_hears_nothing(people: People) -> None:
     assert (told(row), on_page()) == ([], [])
 
 
-def test_a_workspaces_channel_hears_of_its_jobs_only(people: People) -> None:
+def test_workspace_channel_receives_only_its_own_jobs(people: People) -> None:
     here = workspace_channel(people.quota.workspace)
     elsewhere = make_quota()
     failed(people)
@@ -125,14 +125,14 @@ def test_a_workspaces_channel_hears_of_its_jobs_only(people: People) -> None:
     assert DeliveryItem.objects.filter(channel=here).count() == 1
 
 
-def test_a_workspaces_channel_never_tells_of_another_workspace(people: People) -> None:
+def test_workspace_channel_about_other_workspace_receives_nothing(people: People) -> None:
     row = workspace_channel(make_quota().workspace, about=people.quota.workspace)
     failed(people)
     routing.route()
     assert told(row) == []
 
 
-def test_a_rule_for_a_quota_hears_of_that_quota(people: People) -> None:
+def test_quota_rule_receives_only_events_of_its_quota(people: People) -> None:
     other = make_quota(people.quota.workspace, people.quota.cluster, "other")
     rows = [
         channel(people.member, scope=NotificationRule.Scope.QUOTA, quota=quota)
@@ -143,7 +143,7 @@ def test_a_rule_for_a_quota_hears_of_that_quota(people: People) -> None:
     assert [told(row) for row in rows] == [[Kind.FAILED], []]
 
 
-def test_two_rules_of_one_channel_tell_it_once_and_at_the_earlier_time(people: People) -> None:
+def test_channel_with_two_rules_gets_one_delivery_at_earlier_time(people: People) -> None:
     row = channel(people.owner, pace=NotificationRule.Pace.DAILY)
     NotificationRule.objects.create(channel=row, events=[Kind.FAILED])
     failed(people)
@@ -152,14 +152,14 @@ def test_two_rules_of_one_channel_tell_it_once_and_at_the_earlier_time(people: P
 
 
 @pytest.mark.parametrize("columns", [{"off": "person"}, {"verified_at": None}])
-def test_a_channel_that_is_off_or_not_confirmed_gets_nothing(people: People, columns: dict[str, Any]) -> None:
+def test_channel_disabled_or_unconfirmed_receives_nothing(people: People, columns: dict[str, Any]) -> None:
     row = channel(people.owner, **columns)
     failed(people)
     routing.route()
     assert told(row) == []
 
 
-def test_who_stopped_their_own_job_knows_it_but_their_script_does_not(people: People) -> None:
+def test_routing_own_stop_reaches_webhook_but_not_chat_or_page(people: People) -> None:
     hook, chat = channel(people.owner), channel(people.owner, kind="slack")
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     end(job, State.STOPPED, ReasonCode.USER_STOP)
@@ -167,14 +167,14 @@ def test_who_stopped_their_own_job_knows_it_but_their_script_does_not(people: Pe
     assert (told(hook), told(chat), on_page()) == ([Kind.STOPPED], [], [])
 
 
-def test_stopped_by_somebody_else_is_told(people: People) -> None:
+def test_routing_job_stopped_by_admin_notifies_owner(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     end(job, State.STOPPED, ReasonCode.ADMIN_STOP)
     routing.route()
     assert on_page() == ["alice"]
 
 
-def test_told_by_name_is_on_the_page_whatever_was_chosen(people: People) -> None:
+def test_routing_direct_message_appears_on_page_despite_rules(people: People) -> None:
     routing.page_rule(people.member)
     NotificationRule.objects.update(events=[])
     row = channel(people.member, events=[Kind.MESSAGE])
@@ -185,7 +185,7 @@ def test_told_by_name_is_on_the_page_whatever_was_chosen(people: People) -> None
     assert (told(row), told(deaf)) == ([Kind.MESSAGE], [])
 
 
-def test_nobody_hears_what_is_told_to_others_by_name(people: People) -> None:
+def test_routing_direct_message_stays_hidden_from_workspace_rule(people: People) -> None:
     row = channel(people.member, scope=NotificationRule.Scope.WORKSPACE, workspace=people.quota.workspace)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     tell([people.owner], Kind.MESSAGE, {"text": "Your job is in the way."}, job)
@@ -193,14 +193,14 @@ def test_nobody_hears_what_is_told_to_others_by_name(people: People) -> None:
     assert (told(row), on_page()) == ([], ["alice"])
 
 
-def test_a_wait_is_long_for_whoever_asked_for_that_length(people: People) -> None:
+def test_routing_wait_event_follows_wait_minutes_of_channel(people: People) -> None:
     patient, hasty = channel(people.owner, wait_minutes=240), channel(people.owner, wait_minutes=60)
     outbox.of_waiting(make_job(owner=people.owner, quota=people.quota), 1, 60)
     routing.route()
     assert (told(patient), told(hasty)) == ([], [Kind.WAITS])
 
 
-def test_a_quota_is_told_to_who_keeps_it_and_to_who_uses_it(people: People) -> None:
+def test_routing_quota_event_notifies_its_managers_and_users(people: People) -> None:
     make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     outbox.of_quota(people.quota, 40, 92, "gpu")
     routing.route()
@@ -208,7 +208,7 @@ def test_a_quota_is_told_to_who_keeps_it_and_to_who_uses_it(people: People) -> N
 
 
 @pytest.mark.parametrize(("before", "percent", "heard"), [(40, 89, 0), (89, 90, 1), (90, 95, 0), (40, 99, 1)])
-def test_a_quota_is_told_when_the_share_asked_for_is_passed(
+def test_routing_quota_event_notifies_when_chosen_share_is_passed(
     people: People, before: int, percent: int, heard: int
 ) -> None:
     row = channel(people.member, scope=NotificationRule.Scope.QUOTA, quota=people.quota, quota_percent=90)
@@ -217,7 +217,7 @@ def test_a_quota_is_told_when_the_share_asked_for_is_passed(
     assert len(told(row)) == heard
 
 
-def test_a_digest_is_due_when_its_hour_comes_in_the_persons_zone(people: People) -> None:
+def test_digest_due_time_follows_hour_in_users_time_zone(people: People) -> None:
     User.objects.filter(pk=people.owner.pk).update(time_zone="Asia/Shanghai")
     row = channel(people.owner, pace=NotificationRule.Pace.DAILY, hour=8)
     failed(people)
@@ -241,7 +241,7 @@ def test_a_digest_is_due_when_its_hour_comes_in_the_persons_zone(people: People)
         ("daily", (None, None), "2026-11-21T07:59", "2026-11-21T08:00"),
     ],
 )
-def test_when_it_is_due(
+def test_next_due_depends_on_pace_and_quiet_hours(
     people: People, pace: str, quiet: tuple[int | None, int | None], now: str, due: str
 ) -> None:
     row = channel(people.owner, pace=pace, quiet_from=quiet[0], quiet_until=quiet[1])
@@ -250,7 +250,7 @@ def test_when_it_is_due(
     assert times.next_due(rule, moment) == datetime.fromisoformat(due).replace(tzinfo=UTC)
 
 
-def test_people_of_several_workspaces_hear_of_it_under_one_of_them(people: People) -> None:
+def test_routing_member_of_two_workspaces_is_notified_once(people: People) -> None:
     make_membership(people.member, make_quota().workspace)
     tell([people.member], Kind.MESSAGE, {"text": "Hello."})
     assert routing.route() == 1

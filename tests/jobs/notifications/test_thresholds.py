@@ -37,13 +37,13 @@ def asks(people: People, **columns: int) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "heard"), [(59, []), (61, [60])])
-def test_an_hour_is_long(people: People, minutes: int, heard: list[int]) -> None:
+def test_long_wait_default_threshold_is_one_hour(people: People, minutes: int, heard: list[int]) -> None:
     waiting(people, minutes)
     thresholds.report_waits()
     assert told() == heard
 
 
-def test_it_is_told_once_for_each_length_that_somebody_asked_for(people: People) -> None:
+def test_long_wait_is_reported_once_per_requested_length(people: People) -> None:
     asks(people, wait_minutes=15)
     asks(people, wait_minutes=240)
     job = waiting(people, 70)
@@ -53,7 +53,7 @@ def test_it_is_told_once_for_each_length_that_somebody_asked_for(people: People)
     assert (thresholds.report_waits(), told()) == (1, [15, 60, 240])
 
 
-def test_another_attempt_waits_anew(people: People) -> None:
+def test_long_wait_of_new_attempt_is_reported_again(people: People) -> None:
     job = waiting(people, 70)
     thresholds.report_waits()
     Job.objects.filter(pk=job.pk).update(attempt_number=2)
@@ -62,12 +62,12 @@ def test_another_attempt_waits_anew(people: People) -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.SUCCEEDED, State.FAILED])
-def test_what_runs_or_has_ended_waits_no_more(people: People, state: State) -> None:
+def test_long_wait_ignores_running_and_ended_jobs(people: People, state: State) -> None:
     waiting(people, 300, state)
     assert thresholds.report_waits() == 0
 
 
-def test_what_waits_at_the_engine_waits_too(people: People) -> None:
+def test_long_wait_counts_pending_jobs(people: People) -> None:
     waiting(people, 70, State.PENDING)
     assert thresholds.report_waits() == 1
 
@@ -91,7 +91,7 @@ def hold(people: People, quota: Quota, gpus: int) -> None:
     ledger.reserve(request, [("node", amounts)])
 
 
-def test_a_quota_is_told_when_it_is_news(people: People) -> None:
+def test_quota_usage_is_reported_again_only_after_clear_drop(people: People) -> None:
     quota = make_quota(people.quota.workspace, people.quota.cluster, "gpus", gpus=100)
     for held, heard in [
         (89, []),
@@ -111,7 +111,7 @@ def test_a_quota_is_told_when_it_is_news(people: People) -> None:
     assert NotificationEvent.objects.last().params["resource"] == "gpu"  # type: ignore[union-attr]
 
 
-def test_each_share_that_somebody_asked_for_is_news(people: People) -> None:
+def test_quota_usage_is_reported_at_each_requested_share(people: People) -> None:
     asks(people, quota_percent=50)
     quota = make_quota(people.quota.workspace, people.quota.cluster, "gpus", gpus=100)
     for held in (49, 51, 60, 93):
@@ -120,7 +120,7 @@ def test_each_share_that_somebody_asked_for_is_news(people: People) -> None:
     assert told(Kind.QUOTA) == [51, 93]
 
 
-def test_a_quota_without_limits_is_never_full(people: People) -> None:
+def test_quota_without_limits_reports_no_usage(people: People) -> None:
     hold(people, people.quota, 500)
     thresholds.report_quotas()
     assert told(Kind.QUOTA) == []

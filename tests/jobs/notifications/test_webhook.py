@@ -23,11 +23,11 @@ def message(count: int = 1) -> Message:
     return Message("0b9c", AT, lines, "https://console.example/notices/")
 
 
-def test_the_published_schema_is_that_of_the_code() -> None:
+def test_webhook_published_schema_matches_code() -> None:
     assert json.loads(SCHEMA.read_text()) == webhook.Body.model_json_schema()
 
 
-def test_the_body_on_the_page_is_one() -> None:
+def test_webhook_documented_body_has_all_fields() -> None:
     shown = re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert shown is not None
     body = webhook.Body.model_validate_json(shown[1])
@@ -36,12 +36,12 @@ def test_the_body_on_the_page_is_one() -> None:
     assert body.events[0].kind == Kind.FAILED
 
 
-def test_every_kind_is_on_the_page() -> None:
+def test_webhook_page_lists_every_event_kind() -> None:
     text = PAGE.read_text()
     assert [kind for kind in Kind if kind is not Kind.CHANNEL_OFF and f"`{kind}`" not in text] == []
 
 
-def test_the_receiver_on_the_page_accepts_what_is_sent_and_nothing_else() -> None:
+def test_webhook_documented_receiver_accepts_only_genuine_messages() -> None:
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert code is not None
     there: dict[str, Any] = {}
@@ -58,10 +58,10 @@ def test_the_receiver_on_the_page_accepts_what_is_sent_and_nothing_else() -> Non
     assert there["is_genuine"](both, body, "s3cret")
 
 
-def test_what_is_too_much_is_counted() -> None:
+def test_webhook_body_over_event_limit_counts_the_rest() -> None:
     body = json.loads(webhook.body_of(message(webhook.MOST + 5)))
     assert (len(body["events"]), body["more"]) == (webhook.MOST, 5)
 
 
-def test_the_same_message_is_the_same_bytes() -> None:
+def test_webhook_body_of_same_message_is_byte_identical() -> None:
     assert webhook.body_of(message()) == webhook.body_of(message())

@@ -183,7 +183,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
 
 
 @pytest.mark.timeout(1800)
-def test_none_is_lost_and_none_runs_twice(storm: Storm) -> None:
+def test_slurm_storm_loses_no_jobs_and_runs_none_twice(storm: Storm) -> None:
     slurm = storm.slurm
     by_line, by_rest = storm.quotas
     storm.submit(JOBS // 2)

@@ -72,7 +72,7 @@ def used(endpoint: Endpoint) -> bool:
     return activity.of([attempt]).of(attempt)
 
 
-def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
+def test_jupyter_without_activity_is_idle_despite_open_page(
     jupyter: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert used(jupyter), "it was just started"
@@ -97,7 +97,7 @@ def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
         wait_for(lambda: used(jupyter), 180, 0.1)
 
 
-def test_a_jupyter_that_lets_nobody_in_leaves_the_pages_visitors_to_decide(jupyter: Endpoint) -> None:
+def test_jupyter_without_token_falls_back_to_page_visits(jupyter: Endpoint) -> None:
     attempt = jupyter.replica.attempt
     attempt.endpoint_token = ""
     attempt.save()

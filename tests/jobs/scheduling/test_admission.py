@@ -88,7 +88,7 @@ def running(place: Place, engine: MemoryEngine, quota: Quota, job_spec: JobSpec)
     return job
 
 
-def test_a_borrower_gives_back_with_its_own_signal_and_queues_again(
+def test_borrower_preempted_gets_own_signal_and_queues_again(
     place: Place, guests: Quota, engine: MemoryEngine
 ) -> None:
     warned = wants(5, idle=Idle.ACCEPT, grace_s=10, end_signal=EndSignal(signal="USR1", seconds_before=120))
@@ -112,9 +112,7 @@ def test_a_borrower_gives_back_with_its_own_signal_and_queues_again(
     assert (borrower.attempt_number, borrower.reason_code) == (2, ReasonCode.WAITING_IDLE)
 
 
-def test_borrower_that_just_began_to_run_is_not_taken_back(
-    place: Place, guests: Quota, engine: MemoryEngine
-) -> None:
+def test_borrower_just_started_is_not_preempted(place: Place, guests: Quota, engine: MemoryEngine) -> None:
     borrower = running(place, engine, guests, wants(5, idle=Idle.ACCEPT))
     Reservation.objects.update(started_at=timezone.now())
     owner = sent(place, place.quota, wants(6))
@@ -128,7 +126,7 @@ def test_borrower_that_just_began_to_run_is_not_taken_back(
     assert attempt_of(borrower).end_kind == EndKind.DRAIN
 
 
-def test_a_borrower_whose_person_did_not_want_it_back_ends(
+def test_borrower_without_retry_ends_after_preemption(
     place: Place, guests: Quota, engine: MemoryEngine
 ) -> None:
     final = wants(5, idle=Idle.ACCEPT, retry=RetryPolicy(limit=0, fancy=False))
@@ -141,7 +139,7 @@ def test_a_borrower_whose_person_did_not_want_it_back_ends(
     assert (borrower.state, borrower.reason_code) == (State.STOPPED, ReasonCode.PREEMPTED)
 
 
-def test_a_borrower_that_was_never_sent_queues_again_without_having_run(
+def test_borrower_preempted_before_sending_queues_again_without_running(
     place: Place, guests: Quota, engine: MemoryEngine
 ) -> None:
     borrower = sent(place, guests, wants(5, idle=Idle.FORCE))
@@ -155,7 +153,7 @@ def test_a_borrower_that_was_never_sent_queues_again_without_having_run(
     assert engine.starts == {attempt_of(owner).key: 1}
 
 
-def test_nothing_more_is_taken_back_than_is_needed_however_often_it_is_looked(
+def test_preemption_over_repeated_passes_takes_no_more_than_needed(
     place: Place, guests: Quota, engine: MemoryEngine
 ) -> None:
     small = [running(place, engine, guests, wants(2, f"s{i}", idle=Idle.FORCE)) for i in range(4)]
@@ -165,9 +163,7 @@ def test_nothing_more_is_taken_back_than_is_needed_however_often_it_is_looked(
     assert Attempt.objects.filter(job__in=small).exclude(end_kind="").count() == 2
 
 
-def test_what_a_price_above_the_bid_takes_comes_back_when_it_falls(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_preemptible_job_outbid_by_price_returns_when_price_falls(place: Place, engine: MemoryEngine) -> None:
     spot = Quota.objects.create(
         workspace=place.workspace, cluster=place.cluster, slug="spot", name="Spot", source=Source.PREEMPTIBLE
     )
@@ -191,7 +187,7 @@ def test_what_a_price_above_the_bid_takes_comes_back_when_it_falls(
     assert drained(place, job) == [State.PENDING]
 
 
-def test_a_draining_node_is_empty_when_its_time_is_over(place: Place, engine: MemoryEngine) -> None:
+def test_draining_node_is_emptied_at_deadline(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine, place.quota, wants(2))
     nodes = Node.objects.filter(pk=place.node.pk)
     soon = timezone.now() + timedelta(hours=1)
@@ -205,9 +201,7 @@ def test_a_draining_node_is_empty_when_its_time_is_over(place: Place, engine: Me
     assert attempt_of(job).end_kind == EndKind.DRAIN
 
 
-def test_a_node_that_is_lost_is_down_while_something_is_held_on_it(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_lost_node_stays_down_while_reservations_remain(place: Place, engine: MemoryEngine) -> None:
     running(place, engine, place.quota, wants(2))
     inventory.record(place.cluster, [])
     place.node.refresh_from_db()
@@ -220,7 +214,7 @@ def test_a_node_that_is_lost_is_down_while_something_is_held_on_it(
     assert not Node.objects.exists()
 
 
-def test_an_admins_word_about_a_node_outlives_the_inventory(place: Place, engine: MemoryEngine) -> None:
+def test_admin_node_state_survives_inventory(place: Place, engine: MemoryEngine) -> None:
     inventory.decide(Node.objects.all(), NodeState.CORDONED, by=place.owner, why="new disks")
     reconcile.take_inventory(place.cluster.pk)
     place.node.refresh_from_db()
@@ -231,7 +225,7 @@ def test_an_admins_word_about_a_node_outlives_the_inventory(place: Place, engine
     )
 
 
-def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> None:
+def test_gpu_type_alias_matches_job_request(place: Place, engine: MemoryEngine) -> None:
     GpuType.objects.create(name="A100", aliases=["NVIDIA-A100-SXM4"])
     Node.objects.update(gpu_list=[{"index": i, "type": "NVIDIA A100 80GB"} for i in range(8)])
     GpuType.objects.update(aliases=["NVIDIA-A100-SXM4", "NVIDIA A100 80GB"])
@@ -242,7 +236,7 @@ def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> N
     assert engine.submissions[attempt_of(job).key].spec.roles[0].resources.gpu_type == "NVIDIA A100 80GB"
 
 
-def test_public_resources_refuse_one_job_above_a_persons_limit_and_let_more_jobs_wait(
+def test_public_quota_refuses_oversized_job_and_queues_further_jobs(
     place: Place, engine: MemoryEngine
 ) -> None:
     Quota.objects.update(source=Source.PUBLIC)
@@ -257,12 +251,12 @@ def test_public_resources_refuse_one_job_above_a_persons_limit_and_let_more_jobs
     assert jobs[1].reason_code == ReasonCode.WAITING_PERSON
 
 
-def test_quotas_that_only_divide_take_no_jobs(place: Place) -> None:
+def test_quota_not_accepting_jobs_is_not_offered(place: Place) -> None:
     Quota.objects.update(accepts_jobs=False)
     assert not submission.quotas_open_to(place.owner).exists()
 
 
-def test_the_engine_is_handed_only_so_many_that_do_not_run_yet(place: Place, engine: MemoryEngine) -> None:
+def test_engine_admission_limits_pending_jobs(place: Place, engine: MemoryEngine) -> None:
     place.cluster.admission = Admission.ENGINE
     place.cluster.save()
     Quota.objects.update(most_pending=1)
@@ -275,7 +269,7 @@ def test_the_engine_is_handed_only_so_many_that_do_not_run_yet(place: Place, eng
     assert drained(place, second) == [State.PENDING]
 
 
-def test_a_held_job_waits_for_its_person_and_keeps_its_age(place: Place, engine: MemoryEngine) -> None:
+def test_held_job_waits_until_release_and_keeps_age(place: Place, engine: MemoryEngine) -> None:
     job = sent(place, place.quota, wants(1))
     submission.hold(place.owner, job)
     with pytest.raises(submission.NotWaiting):
@@ -291,7 +285,7 @@ def test_a_held_job_waits_for_its_person_and_keeps_its_age(place: Place, engine:
     assert {"held", "released"} <= set(kinds)
 
 
-def test_a_job_may_be_submitted_held_or_for_later(place: Place, engine: MemoryEngine) -> None:
+def test_job_submitted_held_or_for_later_stays_queued(place: Place, engine: MemoryEngine) -> None:
     held = sent(place, place.quota, wants(1, hold=True))
     later = sent(place, place.quota, wants(1, not_before="2999-01-01T00:00:00Z"))
     assert drained(place, held, later) == [State.QUEUED, State.QUEUED]
@@ -299,7 +293,7 @@ def test_a_job_may_be_submitted_held_or_for_later(place: Place, engine: MemoryEn
     assert codes == [ReasonCode.HELD, ReasonCode.NOT_YET]
 
 
-def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, engine: MemoryEngine) -> None:
+def test_pending_reason_during_retry_pause_names_its_cause(place: Place, engine: MemoryEngine) -> None:
     engine.full = True
     job = sent(place, place.quota, wants(1))
     drained(place)
@@ -318,9 +312,7 @@ def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, en
     assert pending_reasons.reason_of(job).code == ReasonCode.RETRYING
 
 
-def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_admission_reuses_released_resources_of_ended_replicas(place: Place, engine: MemoryEngine) -> None:
     role = RoleSpec(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
     job = running(place, engine, place.quota, spec(roles=(role,)))
     later = sent(place, place.quota, wants(4))
@@ -339,7 +331,7 @@ def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
     assert drained(place, later) == [State.PENDING]
 
 
-def test_nobody_else_holds_a_job(place: Place) -> None:
+def test_hold_by_other_member_is_refused(place: Place) -> None:
     job = sent(place, place.quota, wants(1))
     member = User.objects.create_user("bob")
     Membership.objects.create(workspace=place.workspace, user=member)
@@ -347,9 +339,7 @@ def test_nobody_else_holds_a_job(place: Place) -> None:
         submission.hold(member, job)
 
 
-def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_queue_position_follows_last_pass_without_job_update(place: Place, engine: MemoryEngine) -> None:
     first = running(place, engine, place.quota, wants(4, "first"))
     jobs = [sent(place, place.quota, wants(2, name)) for name in "abc"]
     Quota.objects.update(gpus=None)
@@ -371,7 +361,7 @@ def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
     assert not any("position" in params for params in versions)
 
 
-def test_a_job_for_a_node_that_there_is_not_waits_and_says_so(place: Place, engine: MemoryEngine) -> None:
+def test_job_for_missing_node_waits_with_reason(place: Place, engine: MemoryEngine) -> None:
     """It is not handed over to be refused: the node may come."""
     role = RoleSpec(name="w", command="true", nodes=NodeChoice(only=("far-away",)))
     job = sent(place, place.quota, spec("job", roles=(role,)))

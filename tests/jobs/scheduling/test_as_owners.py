@@ -78,7 +78,7 @@ def submitted(user: User, command: str) -> Job:
     ).job
 
 
-def test_each_persons_job_is_their_own(cluster: Cluster) -> None:
+def test_slurm_job_belongs_to_owner_and_is_closed_to_others(cluster: Cluster) -> None:
     with unix_users.made(2) as (a, b):
         alice = make_user("alice", unix_name=a.pw_name)
         bob = make_user("bob", unix_name=b.pw_name)

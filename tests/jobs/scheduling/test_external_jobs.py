@@ -32,7 +32,7 @@ def told(place: Place, engine: MemoryEngine, *, free: tuple[int, ...], cpu: int 
     return Node.objects.get()
 
 
-def test_what_others_use_is_not_given_to_jobs_until_it_is_free(place: Place, engine: MemoryEngine) -> None:
+def test_external_usage_blocks_jobs_until_freed(place: Place, engine: MemoryEngine) -> None:
     node = told(place, engine, free=(0,), cpu=60_000)
     assert Amounts.from_json(node.others) == Amounts(4000, 0, {"A100": 3})
     job = sent(place, 2)
@@ -45,7 +45,7 @@ def test_what_others_use_is_not_given_to_jobs_until_it_is_free(place: Place, eng
     assert job.state == State.PENDING
 
 
-def test_what_our_own_jobs_hold_is_nobody_elses(place: Place, engine: MemoryEngine) -> None:
+def test_own_usage_is_not_counted_as_external(place: Place, engine: MemoryEngine) -> None:
     told(place, engine, free=(0, 1, 2, 3))
     assert sent(place, 3).state == State.PENDING
     node = told(place, engine, free=(3,), cpu=60_000)
@@ -54,7 +54,9 @@ def test_what_our_own_jobs_hold_is_nobody_elses(place: Place, engine: MemoryEngi
     assert sent(place, 1).state == State.PENDING, "one is free"
 
 
-def test_what_ended_while_the_engine_was_asked_was_ours(place: Place, engine: MemoryEngine) -> None:
+def test_own_job_ending_during_inventory_is_not_counted_as_external(
+    place: Place, engine: MemoryEngine
+) -> None:
     told(place, engine, free=(0, 1, 2, 3))
     job = sent(place, 3)
     asked = engine.inventory

@@ -75,7 +75,7 @@ def states() -> list[str]:
     return list(Job.objects.order_by("id").values_list("state", flat=True))
 
 
-def test_many_are_taken_at_the_same_time_and_each_once(place: Place, wide: Wide) -> None:
+def test_send_of_many_jobs_runs_in_parallel_and_submits_each_once(place: Place, wide: Wide) -> None:
     attempts = jobs(place, MANY)
     wide.meeting = threading.Barrier(wide.at_once)
     reconcile.drain(place.cluster.pk)
@@ -85,7 +85,7 @@ def test_many_are_taken_at_the_same_time_and_each_once(place: Place, wide: Wide)
     assert states() == [State.PENDING] * MANY
 
 
-def test_each_costs_a_few_statements_and_their_commits_are_shared(place: Place, wide: Wide) -> None:
+def test_send_of_many_jobs_takes_few_queries_each(place: Place, wide: Wide) -> None:
     jobs(place, MANY)
     admission.admit(place.cluster.pk)
     with CaptureQueriesContext(connection) as told:
@@ -93,7 +93,7 @@ def test_each_costs_a_few_statements_and_their_commits_are_shared(place: Place, 
     assert len(told) < 4 * MANY
 
 
-def test_what_came_of_one_is_not_what_came_of_the_others(place: Place, wide: Wide) -> None:
+def test_send_failure_of_one_job_leaves_others_unaffected(place: Place, wide: Wide) -> None:
     attempts = jobs(place, 9)
     wide.refused, wide.late = {attempts[1].key}, {attempts[4].key}
     reconcile.drain(place.cluster.pk)
@@ -102,7 +102,7 @@ def test_what_came_of_one_is_not_what_came_of_the_others(place: Place, wide: Wid
     assert states() == expected
 
 
-def test_without_an_answer_for_one_the_rest_is_left_and_sent_later(place: Place, wide: Wide) -> None:
+def test_send_without_reply_leaves_rest_for_later(place: Place, wide: Wide) -> None:
     attempts = jobs(place, MANY)
     wide.silent = {attempt.key for attempt in attempts[:3]}
     admission.admit(place.cluster.pk)
@@ -119,7 +119,7 @@ def test_without_an_answer_for_one_the_rest_is_left_and_sent_later(place: Place,
     assert wide.found == [unconfirmed]
 
 
-def test_those_that_somebody_had_before_are_looked_for_by_one_question(place: Place, wide: Wide) -> None:
+def test_send_of_previously_leased_attempts_looks_them_up_in_one_call(place: Place, wide: Wide) -> None:
     attempts = jobs(place, 9)
     admission.admit(place.cluster.pk)
     Attempt.objects.update(lease_token="somebody", lease_until="2020-01-01T00:00:00Z")
@@ -128,7 +128,7 @@ def test_those_that_somebody_had_before_are_looked_for_by_one_question(place: Pl
     assert wide.starts == {attempt.key: 1 for attempt in attempts}
 
 
-def test_what_comes_too_late_for_its_lease_is_left_but_one(
+def test_send_past_lease_expiry_submits_only_one_attempt(
     place: Place, wide: Wide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs(place, 9)
@@ -139,7 +139,7 @@ def test_what_comes_too_late_for_its_lease_is_left_but_one(
     assert not Attempt.objects.filter(handle="").exclude(lease_token="").exists()
 
 
-def test_beginning_many_takes_as_few_statements_as_beginning_few(place: Place, wide: Wide) -> None:
+def test_admission_of_many_jobs_takes_as_few_queries_as_of_few(place: Place, wide: Wide) -> None:
     told = []
     for count in (3, MANY):
         jobs(place, count)
@@ -149,7 +149,7 @@ def test_beginning_many_takes_as_few_statements_as_beginning_few(place: Place, w
     assert told[1] <= told[0] + 2
 
 
-def test_what_somebody_wants_to_end_is_not_begun_with_the_others(place: Place, wide: Wide) -> None:
+def test_admission_skips_job_with_requested_end(place: Place, wide: Wide) -> None:
     attempts = jobs(place, 3)
     wanted = attempts[1]
     transitions.want_end(wanted.job, wanted, EndKind.USER_STOP)

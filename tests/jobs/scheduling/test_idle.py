@@ -89,9 +89,7 @@ def kinds(job: Job) -> list[str]:
     return list(Event.objects.filter(job=job).order_by("pk").values_list("kind", flat=True))
 
 
-def test_an_idle_job_is_told_to_its_owner_and_then_ended_and_not_tried_again(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_idle_job_is_warned_then_ended_without_retry(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine, spec(roles=GPUS, retry=RetryPolicy(limit=5)))
     idles(place, engine, job)
     look(place, 50 * MINUTE)
@@ -117,7 +115,7 @@ def test_an_idle_job_is_told_to_its_owner_and_then_ended_and_not_tried_again(
     assert not job.is_idle
 
 
-def test_use_begins_the_time_anew_and_a_later_pause_is_told_again(place: Place, engine: MemoryEngine) -> None:
+def test_idle_job_used_again_resets_and_is_warned_again_later(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     idles(place, engine, job)
     look(place, 61 * MINUTE)
@@ -140,7 +138,7 @@ class Unmeasured(MemoryEngine):
 
 
 @pytest.mark.parametrize("what", ["unknown_gpu", "not_measured", "a_pause", "can_not_measure", "away"])
-def test_what_is_not_known_is_never_idle(
+def test_idle_watch_never_counts_unknown_usage_as_idle(
     what: str, place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = running(place, engine)
@@ -164,7 +162,7 @@ def test_what_is_not_known_is_never_idle(
         assert timezone.now() - row.counts_from < 2 * MINUTE
 
 
-def test_the_owner_may_say_so_often_that_it_is_needed(place: Place, engine: MemoryEngine) -> None:
+def test_idle_job_end_can_be_postponed_repeatedly_by_owner(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     idles(place, engine, job)
     with pytest.raises(submission.NotIdle):
@@ -182,7 +180,9 @@ def test_the_owner_may_say_so_often_that_it_is_needed(place: Place, engine: Memo
         submission.keep(place.owner, job)
 
 
-def test_others_of_the_workspace_do_not_keep_it_and_its_admins_do(place: Place, engine: MemoryEngine) -> None:
+def test_idle_job_end_is_postponed_by_workspace_admins_but_not_members(
+    place: Place, engine: MemoryEngine
+) -> None:
     job = running(place, engine)
     idles(place, engine, job)
     look(place, 61 * MINUTE)
@@ -214,7 +214,7 @@ def exempt_quota(place: Place) -> None:
 
 
 @pytest.mark.parametrize("exempt", [exempt_person, exempt_role, exempt_label, exempt_quota])
-def test_whom_the_policy_spares_is_left_alone(
+def test_idle_job_exempt_by_policy_is_not_warned(
     exempt: Callable[[Place], None], place: Place, engine: MemoryEngine
 ) -> None:
     job = running(place, engine, spec(roles=GPUS, tags={"keep": "yes"}))
@@ -224,9 +224,7 @@ def test_whom_the_policy_spares_is_left_alone(
     assert Idleness.objects.get().warned_at is None
 
 
-def test_a_policy_is_inherited_until_somebody_below_says_otherwise(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_idle_policy_is_inherited_until_overridden(place: Place, engine: MemoryEngine) -> None:
     root = Quota.objects.create(
         workspace=place.workspace, cluster=place.cluster, slug="all", name="All", idle_warn_minutes=10
     )
@@ -248,7 +246,7 @@ def test_a_policy_is_inherited_until_somebody_below_says_otherwise(
     assert attempt_of(job).end_kind == EndKind.IDLE
 
 
-def test_a_job_may_ask_for_its_own_end(place: Place, engine: MemoryEngine) -> None:
+def test_idle_limit_in_job_environment_ends_job(place: Place, engine: MemoryEngine) -> None:
     Quota.objects.update(idle_warn_minutes=None, idle_release_minutes=None)
     job = running(place, engine, spec(env={idle.OWN_LIMIT: "40m"}))
     uses(engine, job)
@@ -261,11 +259,11 @@ def test_a_job_may_ask_for_its_own_end(place: Place, engine: MemoryEngine) -> No
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0h", "-1h", "4", "h"])
-def test_a_wish_that_can_not_be_read_is_none(text: str) -> None:
+def test_idle_limit_unreadable_in_environment_is_ignored(text: str) -> None:
     assert idle.own_limit(spec(env={idle.OWN_LIMIT: text})) is None
 
 
-def test_a_job_without_gpus_in_which_nobody_works_is_none_of_this(place: Place, engine: MemoryEngine) -> None:
+def test_batch_job_without_gpus_is_never_idle(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine, spec())
     uses(engine, job)
     for _each in range(4):
@@ -281,7 +279,7 @@ def interactive(place: Place, engine: MemoryEngine) -> Job:
     return job
 
 
-def test_where_somebody_could_work_cpu_counts_too(place: Place, engine: MemoryEngine) -> None:
+def test_interactive_job_with_cpu_use_is_not_idle(place: Place, engine: MemoryEngine) -> None:
     job = interactive(place, engine)
     for second in range(4):
         uses(engine, job, 0, 0, cpu_s=30.0 * second)
@@ -291,7 +289,9 @@ def test_where_somebody_could_work_cpu_counts_too(place: Place, engine: MemoryEn
     idles(place, engine, job)
 
 
-def test_an_open_shell_or_a_page_that_is_looked_at_is_use(place: Place, engine: MemoryEngine) -> None:
+def test_interactive_job_with_open_shell_or_visited_page_is_not_idle(
+    place: Place, engine: MemoryEngine
+) -> None:
     job = interactive(place, engine)
     replica = Replica.objects.get(attempt=attempt_of(job))
     idles(place, engine, job)
@@ -315,7 +315,7 @@ def test_an_open_shell_or_a_page_that_is_looked_at_is_use(place: Place, engine: 
     idles(place, engine, job)
 
 
-def test_of_two_workers_one_measures(place: Place, engine: MemoryEngine) -> None:
+def test_idle_watch_by_two_workers_measures_once(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     uses(engine, job, 0, 0)
     look(place)
@@ -324,7 +324,7 @@ def test_of_two_workers_one_measures(place: Place, engine: MemoryEngine) -> None
     assert MeasuredCluster.objects.get().at == before
 
 
-def test_what_does_not_change_is_not_written(place: Place, engine: MemoryEngine) -> None:
+def test_replica_usage_without_change_is_not_written(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     uses(engine, job, 50, 0)
     look(place)
@@ -339,7 +339,7 @@ def test_what_does_not_change_is_not_written(place: Place, engine: MemoryEngine)
     assert [point[1] for point in row.points] == [50, 90]
 
 
-def test_what_is_kept_of_a_replica_does_not_grow(place: Place, engine: MemoryEngine) -> None:
+def test_replica_usage_points_stay_bounded(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     for number in range(100):
         uses(engine, job, 90 * (number % 2), 0)
@@ -356,7 +356,7 @@ def look_twice(place: Place) -> None:
 @pytest.mark.parametrize(
     "where", ["activity.of", "_warn", "transitions.record", "notifications.tell", "_release"]
 )
-def test_whoever_dies_before_or_in_a_warning_the_next_one_tells_it_once(
+def test_idle_warning_survives_worker_death_and_is_sent_once(
     where: str, place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = running(place, engine)

@@ -95,14 +95,14 @@ def output(job: Job, role: str) -> str:
     return log_store.read(stream, 0, 1 << 20).data.decode()
 
 
-def test_the_inventory_is_slurms(quota: Quota) -> None:
+def test_slurm_inventory_lists_nodes_and_gpus(quota: Quota) -> None:
     nodes = {node.name: node.gpus for node in Node.objects.filter(cluster=quota.cluster)}
     assert set(nodes) == {"cpu1", "cpu2", "gpu1", "gpu2"}
     assert [sum(gpus.values()) for gpus in nodes.values()] == [0, 0, 4, 4]
 
 
 @BOTH_WAYS
-def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
+def test_slurm_runs_helloworld_of_scm_page(quota: Quota) -> None:
     value: dict[str, Any] = json.loads((SEEDS / "helloworld.json").read_text())
     value["taskRoles"][0]["gpuType"] = "titan"
     value["taskRoles"][0]["command"] = "echo Hello, $CUDA_VISIBLE_DEVICES"
@@ -115,7 +115,7 @@ def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
 
 
 @BOTH_WAYS
-def test_a_job_of_three_roles_runs(quota: Quota) -> None:
+def test_slurm_runs_job_of_three_roles(quota: Quota) -> None:
     job = finished(quota, json.dumps(THREE_ROLES))
     assert job.state == State.SUCCEEDED
     assert [output(job, role) for role in ("PS", "Chief", "Worker")] == [
@@ -125,7 +125,7 @@ def test_a_job_of_three_roles_runs(quota: Quota) -> None:
     ]
 
 
-def test_a_worker_that_died_before_the_release_is_made_up_for_at_the_next_look(
+def test_slurm_job_release_missed_by_worker_is_made_at_next_poll(
     quota: Quota, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "release", lambda *_: None)
@@ -134,7 +134,7 @@ def test_a_worker_that_died_before_the_release_is_made_up_for_at_the_next_look(
     assert Attempt.objects.get(job=job).number == 1
 
 
-def test_an_array_is_jobs_of_their_own_of_which_no_more_run_than_it_says(quota: Quota, slurm: Slurm) -> None:
+def test_slurm_array_runs_as_separate_jobs_within_its_limit(quota: Quota, slurm: Slurm) -> None:
     asked = commands.SweepRequest(Document(f"{SCRIPT}echo $SLURM_JOB_ID\n"))
     sweep, _before = commands.submit(User.objects.get(username="alice"), asked)
 
@@ -159,9 +159,7 @@ def test_an_array_is_jobs_of_their_own_of_which_no_more_run_than_it_says(quota: 
         slurm.call("scontrol", "show", "job", number)
 
 
-def test_logs_are_read_in_the_shared_folder_and_nowhere_beside_it(
-    quota: Quota, settings: Any, tmp_path: Path
-) -> None:
+def test_slurm_logs_are_read_only_inside_shared_folder(quota: Quota, settings: Any, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     settings.CONSOLE_SLURM_FOLDER = str(shared)

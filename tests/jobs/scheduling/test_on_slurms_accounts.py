@@ -82,7 +82,7 @@ def look(backend: SlurmBackend, handles: list[Handle]) -> list[Observation]:
     return [what for what in found if isinstance(what, Observation)]
 
 
-def test_what_the_controller_forgot_is_looked_up(
+def test_slurm_job_forgotten_by_controller_is_found_in_accounting(
     bench: SlurmBench, without_slurmdbd: Callable[[], None]
 ) -> None:
     commands = ("true", "exit 3", "kill -9 $$", "sleep 600")
@@ -129,7 +129,7 @@ def unnoted(bench: SlurmBench, handle: Handle) -> str:
     return SlurmJob.of(handle).key
 
 
-def test_what_ran_and_was_never_noted_is_found_by_its_name(
+def test_slurm_job_never_noted_is_found_by_name_in_accounting(
     bench: SlurmBench, without_slurmdbd: Callable[[], None]
 ) -> None:
     """Only that: neither what a refused sbatch left behind, nor a copy that was cancelled before it began."""
@@ -173,7 +173,7 @@ def house(accounted: Slurm, settings: Any, tmp_path: Path) -> Cluster:
 
 
 @pytest.mark.django_db
-def test_accounts_become_quotas(house: Cluster) -> None:
+def test_import_accounts_creates_quotas_from_slurm_accounts(house: Cluster) -> None:
     with pytest.raises(SystemExit) as end:
         imported(house, "--diff")
     assert end.value.code == 2
@@ -210,7 +210,7 @@ def test_accounts_become_quotas(house: Cluster) -> None:
 
 
 @pytest.mark.django_db
-def test_quotas_are_written_into_accounts(house: Cluster, accounted: Slurm) -> None:
+def test_export_of_quotas_writes_limits_into_slurm_accounts(house: Cluster, accounted: Slurm) -> None:
     def grown() -> str:
         fields = ("format=GrpTRES,GrpJobs,MaxJobs", "where", "account=speech", "user=")
         return accounted.call(
@@ -247,14 +247,14 @@ def test_quotas_are_written_into_accounts(house: Cluster, accounted: Slurm) -> N
 
 
 @pytest.mark.django_db
-def test_a_cluster_without_accounts_says_so() -> None:
+def test_import_accounts_for_cluster_without_accounts_shows_error() -> None:
     with pytest.raises(CommandError, match="has no accounts"):
         imported(make_cluster("local"))
     with pytest.raises(CommandError, match="Cluster not found"):
         call_command("import_accounts", "nowhere")
 
 
-def test_limits_of_accounting_are_told_as_reasons(bench: SlurmBench) -> None:
+def test_slurm_accounting_limits_are_shown_as_pending_reasons(bench: SlurmBench) -> None:
     one, both = (
         role("sleep 600", resources=Resources(cpu_milli=1000, memory_mib=64, gpus=gpus)) for gpus in (1, 2)
     )

@@ -43,9 +43,7 @@ def taken(place: Place, engine: MemoryEngine, *jobs: QueuedJob) -> list[str]:
     return list(ExternalJob.objects.order_by("pk").values_list("number", flat=True))
 
 
-def test_the_rows_follow_the_engine_and_those_that_stay_are_not_touched(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_external_jobs_follow_engine_and_keep_unchanged_rows(place: Place, engine: MemoryEngine) -> None:
     assert taken(place, engine, THEIRS, WAITS) == ["17", "18_[0-9]"]
     kept = ExternalJob.objects.get(number="17")
     assert (kept.user, kept.partition, kept.gpus, kept.nodes) == ("carol", "gpu", {"A100": 2}, ["memory-1"])
@@ -57,16 +55,14 @@ def test_the_rows_follow_the_engine_and_those_that_stay_are_not_touched(
     assert not Job.objects.exists()
 
 
-def test_an_engine_that_does_not_tell_leaves_what_is_known(place: Place, engine: MemoryEngine) -> None:
+def test_external_jobs_stay_when_engine_is_unreachable(place: Place, engine: MemoryEngine) -> None:
     taken(place, engine, THEIRS)
     engine.away = True
     reconcile.take_inventory(place.cluster.pk)
     assert ExternalJob.objects.count() == 1
 
 
-def test_ours_is_none_of_theirs_and_its_node_is_used_by_nobody_else(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_external_jobs_exclude_own_jobs_and_their_usage(place: Place, engine: MemoryEngine) -> None:
     Cluster.objects.update(admission=Admission.ENGINE)
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -83,7 +79,7 @@ def test_ours_is_none_of_theirs_and_its_node_is_used_by_nobody_else(
     assert [each.holder for each in use.holdings] == [attempt.key]
 
 
-def test_the_name_of_ours_alone_makes_no_job_ours(place: Place, engine: MemoryEngine) -> None:
+def test_external_jobs_include_foreign_job_with_own_name(place: Place, engine: MemoryEngine) -> None:
     Cluster.objects.update(admission=Admission.ENGINE)
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -91,7 +87,7 @@ def test_the_name_of_ours_alone_makes_no_job_ours(place: Place, engine: MemoryEn
     assert taken(place, engine, false, replace(false, number="18", handle=None)) == ["17", "18"]
 
 
-def test_an_attempt_that_is_being_handed_over_is_ours_by_its_name(place: Place, engine: MemoryEngine) -> None:
+def test_external_jobs_exclude_attempt_still_being_submitted(place: Place, engine: MemoryEngine) -> None:
     Cluster.objects.update(admission=Admission.ENGINE)
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -100,7 +96,9 @@ def test_an_attempt_that_is_being_handed_over_is_ours_by_its_name(place: Place, 
     assert taken(place, engine, on_its_way) == []
 
 
-def test_beside_theirs_only_what_is_left_of_ours_counts_as_theirs(place: Place, engine: MemoryEngine) -> None:
+def test_external_usage_excludes_own_job_running_beside_external_ones(
+    place: Place, engine: MemoryEngine
+) -> None:
     Cluster.objects.update(admission=Admission.ENGINE)
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -138,7 +136,9 @@ def people(place: Place, engine: MemoryEngine) -> dict[str, User]:
     return {"member": place.owner, "admin": admin, "stranger": stranger}
 
 
-def test_members_with_a_quota_there_and_admins_see_them(client: Client, people: dict[str, User]) -> None:
+def test_external_jobs_are_visible_to_quota_members_and_admins(
+    client: Client, people: dict[str, User]
+) -> None:
     Cluster.objects.update(backend="slurm")  # whose texts the reason's word is looked up in
     for who in ("member", "admin"):
         text = shown(client, people[who])
@@ -148,19 +148,21 @@ def test_members_with_a_quota_there_and_admins_see_them(client: Client, people: 
     assert list(ExternalJob.objects.visible_to(people["stranger"])) == []
 
 
-def test_a_quota_that_is_gone_takes_the_sight_with_it(client: Client, people: dict[str, User]) -> None:
+def test_external_jobs_are_hidden_after_quota_deletion(client: Client, people: dict[str, User]) -> None:
     Quota.objects.all().delete()
     assert "carol" not in shown(client, people["member"])
 
 
-def test_the_list_leads_there_only_when_there_are_any(client: Client, people: dict[str, User]) -> None:
+def test_job_list_links_to_external_jobs_only_when_visible(client: Client, people: dict[str, User]) -> None:
     client.force_login(people["member"])
     assert reverse("jobs_others") in client.get(reverse("jobs")).content.decode()
     client.force_login(people["stranger"])
     assert reverse("jobs_others") not in client.get(reverse("jobs")).content.decode()
 
 
-def test_pages_and_filters(client: Client, people: dict[str, User], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_jobs_page_filters_and_paginates(
+    client: Client, people: dict[str, User], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "carol" not in shown(client, people["member"], user="dave")
     assert "carol" not in shown(client, people["member"], cluster="elsewhere")
     monkeypatch.setattr(page, "PAGE", 1)

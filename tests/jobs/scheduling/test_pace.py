@@ -38,11 +38,11 @@ def slow(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, seconds: float) 
     monkeypatch.setattr("jobs.scheduling.reconcile.time.monotonic", lambda: clock[0])
 
 
-def test_the_last_look_decides_and_there_is_a_maximum() -> None:
+def test_poll_interval_follows_last_duration_up_to_maximum() -> None:
     assert [poll_interval.interval_s(look) for look in (0.01, 0.5, 3.0, 40.0)] == [2.0, 5.0, 30.0, 60.0]
 
 
-def test_a_slow_controller_is_asked_again_later(
+def test_slow_controller_is_polled_less_often(
     place: Place, controller: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued(place)
@@ -59,7 +59,7 @@ def test_a_slow_controller_is_asked_again_later(
     assert reconcile.due_clusters()["observe"] == [place.cluster.pk]
 
 
-def test_a_controller_that_is_away_is_left_alone_for_a_while(place: Place, controller: MemoryEngine) -> None:
+def test_unreachable_controller_is_not_polled_for_some_time(place: Place, controller: MemoryEngine) -> None:
     queued(place)
     reconcile.drain(place.cluster.pk)
     controller.away = True
@@ -68,16 +68,14 @@ def test_a_controller_that_is_away_is_left_alone_for_a_while(place: Place, contr
     assert Cluster.objects.get().look_ms is None
 
 
-def test_an_engine_of_our_own_is_looked_at_whenever_anything_is_due(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_own_engine_is_polled_without_delay(place: Place, engine: MemoryEngine) -> None:
     queued(place)
     reconcile.drain(place.cluster.pk)
     reconcile.observe(place.cluster.pk)
     assert Cluster.objects.get().next_look_at is None
 
 
-def test_an_admin_reads_how_often_and_why(place: Place, admin_client: Client) -> None:
+def test_cluster_admin_page_shows_poll_interval_and_reason(place: Place, admin_client: Client) -> None:
     page = reverse("admin:quotas_cluster_change", args=[place.cluster.pk])
     assert "Whenever an update is due." in admin_client.get(page).content.decode()
     poll_interval.record_poll(place.cluster.pk, 3.0)

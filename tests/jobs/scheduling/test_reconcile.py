@@ -41,7 +41,7 @@ def look(place: Place) -> None:
     reconcile.observe(place.cluster.pk)
 
 
-def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine) -> None:
+def test_reconcile_takes_job_from_queue_to_end(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     job.refresh_from_db()
@@ -59,7 +59,7 @@ def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine
     assert engine.starts == {attempt_of(job).key: 1}
 
 
-def test_ended_job_is_charged_from_its_true_start_to_its_true_end(place: Place, engine: MemoryEngine) -> None:
+def test_ended_job_is_charged_from_true_start_to_true_end(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     admitted = timezone.now() - timedelta(seconds=60)
@@ -76,7 +76,7 @@ def test_ended_job_is_charged_from_its_true_start_to_its_true_end(place: Place, 
 
 
 @pytest.mark.parametrize(("began", "over"), [(-3600, -1800), (3600, 7200)])
-def test_engines_clock_that_is_wrong_moves_no_time_out_of_the_reservation(
+def test_reservation_keeps_its_bounds_with_wrong_engine_clock(
     place: Place, engine: MemoryEngine, began: int, over: int
 ) -> None:
     job = queued(place)
@@ -91,9 +91,7 @@ def test_engines_clock_that_is_wrong_moves_no_time_out_of_the_reservation(
     assert (attempt.started_at, attempt.ended_at) == (row.started_at, row.released_at)
 
 
-def test_every_job_that_ran_is_a_start_though_none_was_seen_running(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_job_never_seen_running_still_counts_as_start(place: Place, engine: MemoryEngine) -> None:
     jobs = [queued(place) for _ in range(3)]
     reconcile.drain(place.cluster.pk)
     engine.run(handle_of(jobs[0]))
@@ -109,7 +107,7 @@ def test_every_job_that_ran_is_a_start_though_none_was_seen_running(
     assert sum(each.wait_seconds for each in sums) == sum(waits)
 
 
-def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(
+def test_release_failure_is_reported_and_other_jobs_keep_updating(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, other = queued(place), queued(place)
@@ -127,7 +125,7 @@ def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(
     assert (other.state, place.cluster.trouble) == (State.RUNNING, "1 can't be let go")
 
 
-def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine) -> None:
+def test_job_not_fitting_waits_with_reason(place: Place, engine: MemoryEngine) -> None:
     role = RoleSpec(name="w", command="true", resources=Resources(gpus=1, gpu_type="TITANX"))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
@@ -141,7 +139,7 @@ def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine
     assert job.state == State.PENDING
 
 
-def test_higher_priority_starts_first_then_the_older(place: Place, engine: MemoryEngine) -> None:
+def test_admission_starts_higher_priority_first_then_older(place: Place, engine: MemoryEngine) -> None:
     half = RoleSpec(name="w", command="true", resources=Resources(cpu_milli=40_000))
     jobs = [
         queued(place, spec(name, roles=(half,), priority=p)) for name, p in [("a", 1), ("b", 9), ("c", 9)]
@@ -150,7 +148,7 @@ def test_higher_priority_starts_first_then_the_older(place: Place, engine: Memor
     assert [Job.objects.get(pk=job.pk).state for job in jobs] == [State.QUEUED, State.PENDING, State.QUEUED]
 
 
-def test_a_refusal_is_final_and_tells_the_engines_words(place: Place, engine: MemoryEngine) -> None:
+def test_engine_refusal_fails_job_with_its_message(place: Place, engine: MemoryEngine) -> None:
     engine.refusal = Reason(ReasonCode.REFUSED, {"detail": "no such image"})
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -159,7 +157,7 @@ def test_a_refusal_is_final_and_tells_the_engines_words(place: Place, engine: Me
     assert active() == 0
 
 
-def test_what_was_certainly_not_sent_queues_again(place: Place, engine: MemoryEngine) -> None:
+def test_job_certainly_not_sent_queues_again(place: Place, engine: MemoryEngine) -> None:
     engine.full = True
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -171,7 +169,7 @@ def test_what_was_certainly_not_sent_queues_again(place: Place, engine: MemoryEn
     assert engine.starts == {attempt_of(job).key: 1}
 
 
-def test_a_lost_reply_is_found_not_sent_again(place: Place, engine: MemoryEngine) -> None:
+def test_submission_with_lost_reply_is_found_not_resent(place: Place, engine: MemoryEngine) -> None:
     engine.lose_reply = True
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -187,7 +185,7 @@ def test_a_lost_reply_is_found_not_sent_again(place: Place, engine: MemoryEngine
     assert (job.state, engine.starts) == (State.PENDING, {attempt_of(job).key: 1})
 
 
-def test_a_lost_request_is_sent_again_under_the_same_key(place: Place, engine: MemoryEngine) -> None:
+def test_submission_with_lost_request_is_resent_under_same_key(place: Place, engine: MemoryEngine) -> None:
     engine.lose_request = True
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -198,7 +196,7 @@ def test_a_lost_request_is_sent_again_under_the_same_key(place: Place, engine: M
     assert (job.state, engine.starts) == (State.PENDING, {attempt_of(job).key: 1})
 
 
-def test_an_unreachable_engine_settles_nothing(place: Place, engine: MemoryEngine) -> None:
+def test_unreachable_engine_changes_no_job_state(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     engine.away = True
@@ -215,7 +213,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("point", ["submit.leased", "submit.before_engine", "submit.after_engine"])
-def test_a_worker_killed_while_sending_costs_nothing(
+def test_worker_killed_while_sending_loses_nothing(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     def die(name: str) -> None:
@@ -233,7 +231,7 @@ def test_a_worker_killed_while_sending_costs_nothing(
     assert (job.state, engine.starts, active()) == (State.PENDING, {attempt_of(job).key: 1}, 1)
 
 
-def test_a_worker_that_was_frozen_while_sending_changes_nothing_later(
+def test_worker_paused_while_sending_changes_nothing_later(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = queued(place)
@@ -252,7 +250,7 @@ def test_a_worker_that_was_frozen_while_sending_changes_nothing_later(
     assert Event.objects.filter(job=job, kind="accepted").count() == 1
 
 
-def test_what_nobody_answers_for_keeps_its_state_and_the_cluster_says_why(
+def test_job_without_engine_answer_keeps_state_and_cluster_shows_cause(
     place: Place, engine: MemoryEngine
 ) -> None:
     job, other = queued(place), queued(place)
@@ -275,7 +273,9 @@ def test_what_nobody_answers_for_keeps_its_state_and_the_cluster_says_why(
     assert job.state == State.LOST
 
 
-def test_gone_once_is_no_verdict_and_gone_for_good_is_lost(place: Place, engine: MemoryEngine) -> None:
+def test_job_missing_once_keeps_state_and_missing_for_good_is_lost(
+    place: Place, engine: MemoryEngine
+) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     handle = handle_of(job)
@@ -298,7 +298,7 @@ def test_gone_once_is_no_verdict_and_gone_for_good_is_lost(place: Place, engine:
     assert (job.state, active()) == (State.SUCCEEDED, 0)
 
 
-def test_a_stop_in_the_queue_ends_at_once_and_sends_nothing(place: Place, engine: MemoryEngine) -> None:
+def test_stop_of_queued_job_ends_at_once_and_sends_nothing(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     submission.stop(place.owner, job)
     reconcile.drain(place.cluster.pk)
@@ -306,9 +306,7 @@ def test_a_stop_in_the_queue_ends_at_once_and_sends_nothing(place: Place, engine
     assert (job.state, job.reason_code, engine.starts) == (State.STOPPED, ReasonCode.USER_STOP, {})
 
 
-def test_a_stop_while_sending_is_carried_out_once_it_is_known_what_runs(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_stop_while_sending_takes_effect_once_job_is_found(place: Place, engine: MemoryEngine) -> None:
     engine.lose_reply = True
     job = queued(place)
     reconcile.drain(place.cluster.pk)
@@ -324,7 +322,7 @@ def test_a_stop_while_sending_is_carried_out_once_it_is_known_what_runs(
     assert (job.state, job.reason_code) == (State.STOPPED, ReasonCode.USER_STOP)
 
 
-def test_a_stop_before_anything_was_sent_sends_nothing(
+def test_stop_before_sending_sends_nothing(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = queued(place)
@@ -335,7 +333,7 @@ def test_a_stop_before_anything_was_sent_sends_nothing(
     assert (job.state, engine.starts, active()) == (State.STOPPED, {}, 0)
 
 
-def test_the_engine_is_asked_to_stop_once_not_at_every_look(place: Place, engine: MemoryEngine) -> None:
+def test_stop_is_sent_to_engine_only_once(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     submission.stop(place.owner, Job.objects.get(pk=job.pk))
@@ -347,9 +345,7 @@ def test_the_engine_is_asked_to_stop_once_not_at_every_look(place: Place, engine
     assert (job.state, job.phase) == (State.PENDING, "Stopping"), "only the observed end is an end"
 
 
-def test_a_job_that_ended_before_its_stop_took_effect_has_succeeded(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_stop_of_job_already_ended_keeps_success(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     submission.stop(place.owner, Job.objects.get(pk=job.pk))
@@ -359,7 +355,7 @@ def test_a_job_that_ended_before_its_stop_took_effect_has_succeeded(
     assert job.state == State.SUCCEEDED
 
 
-def test_a_failure_is_retried_as_often_as_the_job_says(place: Place, engine: MemoryEngine) -> None:
+def test_failed_job_is_retried_up_to_its_limit(place: Place, engine: MemoryEngine) -> None:
     job = queued(place, spec(retry=RetryPolicy(limit=2)))
     for _attempt in range(3):
         Request.objects.update(not_before=None)
@@ -370,7 +366,7 @@ def test_a_failure_is_retried_as_often_as_the_job_says(place: Place, engine: Mem
     assert (job.state, job.attempt_number, len(engine.starts), active()) == (State.FAILED, 3, 3, 0)
 
 
-def test_a_platform_failure_does_not_count_against_the_retries(place: Place, engine: MemoryEngine) -> None:
+def test_platform_failure_does_not_consume_retries(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     engine.fail(handle_of(job), ReasonCode.NODE_LOST)
@@ -379,7 +375,7 @@ def test_a_platform_failure_does_not_count_against_the_retries(place: Place, eng
     assert (job.state, job.attempt_number, job.reason_code) == (State.QUEUED, 2, ReasonCode.RETRYING)
 
 
-def test_a_stop_beats_the_retry(place: Place, engine: MemoryEngine) -> None:
+def test_stop_prevents_retry(place: Place, engine: MemoryEngine) -> None:
     job = queued(place, spec(retry=RetryPolicy(limit=None)))
     reconcile.drain(place.cluster.pk)
     submission.stop(place.owner, Job.objects.get(pk=job.pk))
@@ -389,9 +385,7 @@ def test_a_stop_beats_the_retry(place: Place, engine: MemoryEngine) -> None:
     assert (job.state, job.attempt_number) == (State.FAILED, 1)
 
 
-def test_the_engines_own_requeue_is_the_next_run_of_the_same_attempt(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_engine_requeue_starts_next_run_of_same_attempt(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)
     engine.run(handle_of(job))
@@ -404,7 +398,7 @@ def test_the_engines_own_requeue_is_the_next_run_of_the_same_attempt(
     assert LogStream.objects.filter(attempt__job=job).count() == 2
 
 
-def test_of_two_looks_at_once_the_older_is_dropped(
+def test_observation_older_than_applied_one_is_dropped(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = queued(place)
@@ -424,7 +418,7 @@ def test_of_two_looks_at_once_the_older_is_dropped(
     assert job.state == State.SUCCEEDED
 
 
-def test_a_success_with_failed_replicas_says_so(place: Place, engine: MemoryEngine) -> None:
+def test_success_with_failed_replicas_keeps_its_reason(place: Place, engine: MemoryEngine) -> None:
     role = RoleSpec(name="w", command="true", completion=CompletionPolicy(min_failed=None))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
@@ -440,9 +434,7 @@ def test_a_success_with_failed_replicas_says_so(place: Place, engine: MemoryEngi
     assert job.succeeded_with_failures
 
 
-def test_one_look_asks_the_engine_once_whatever_the_number_of_jobs(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_poll_lists_engine_once_for_any_number_of_jobs(place: Place, engine: MemoryEngine) -> None:
     for _job in range(20):
         queued(place)
     reconcile.drain(place.cluster.pk)
@@ -456,7 +448,7 @@ def test_one_look_asks_the_engine_once_whatever_the_number_of_jobs(
     assert len(queries) <= 2, "unchanged attempts cost no query of their own"
 
 
-def test_an_ended_attempt_is_sealed_then_forgotten_when_its_job_is_deleted(
+def test_ended_attempt_is_sealed_then_forgotten_after_job_deletion(
     place: Place, engine: MemoryEngine
 ) -> None:
     job = queued(place)
@@ -473,7 +465,7 @@ def test_an_ended_attempt_is_sealed_then_forgotten_when_its_job_is_deleted(
     assert not Job.objects.filter(pk=job.pk).exists()
 
 
-def test_sweep_finds_what_is_due_by_the_database_alone(place: Place, engine: MemoryEngine) -> None:
+def test_due_clusters_are_found_from_database_alone(place: Place, engine: MemoryEngine) -> None:
     assert reconcile.due_clusters() == {"drain": [], "observe": [], "inventory": []}
     job = queued(place)
     assert reconcile.due_clusters() == {"drain": [place.cluster.pk], "observe": [], "inventory": []}
@@ -485,9 +477,7 @@ def test_sweep_finds_what_is_due_by_the_database_alone(place: Place, engine: Mem
     assert reconcile.sealable() == [attempt_of(job).pk]
 
 
-def test_a_cluster_of_which_nothing_is_known_is_asked_as_soon_as_somebody_waits(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_inventory_of_cluster_without_nodes_is_due_when_job_waits(place: Place, engine: MemoryEngine) -> None:
     Node.objects.all().delete()
     assert reconcile.due_clusters()["inventory"] == []
     queued(place)
@@ -496,7 +486,7 @@ def test_a_cluster_of_which_nothing_is_known_is_asked_as_soon_as_somebody_waits(
     assert reconcile.due_clusters()["inventory"] == []
 
 
-def test_inventory_makes_nodes(place: Place, engine: MemoryEngine) -> None:
+def test_inventory_creates_nodes(place: Place, engine: MemoryEngine) -> None:
     place.node.delete()
     reconcile.take_inventory(place.cluster.pk)
     place.cluster.refresh_from_db()

@@ -58,9 +58,7 @@ def holds(engine: MemoryEngine, job: Job, *gpus: int) -> None:
     reconcile.observe(attempt_of(job).job.cluster_id)
 
 
-def test_node_types_and_indexes_are_handed_over_in_the_engines_words(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_submission_carries_reserved_gpu_types_and_indexes(place: Place, engine: MemoryEngine) -> None:
     Quota.objects.update(gpus_by_type={"A100": 2})
     first, second = sent(place, wants(2, "A100")), sent(place, wants(2))
     given = [engine.submissions[attempt_of(job).key].reserved for job in (first, second)]
@@ -71,7 +69,7 @@ def test_node_types_and_indexes_are_handed_over_in_the_engines_words(
     assert reservation(second).amounts["gpus"] == {"V100": 2}
 
 
-def test_gpus_that_the_engine_gave_instead_are_what_is_booked(place: Place, engine: MemoryEngine) -> None:
+def test_reservation_follows_gpus_actually_given(place: Place, engine: MemoryEngine) -> None:
     job = sent(place, wants(1))
     assert reservation(job).devices == {"memory-1": [0]}
     holds(engine, job, 7)
@@ -82,9 +80,7 @@ def test_gpus_that_the_engine_gave_instead_are_what_is_booked(place: Place, engi
     assert reservation(other).devices == {"memory-1": [4]}
 
 
-def test_nothing_is_used_from_elsewhere_while_only_jobs_of_the_console_run(
-    place: Place, engine: MemoryEngine
-) -> None:
+def test_external_usage_is_zero_while_only_console_jobs_run(place: Place, engine: MemoryEngine) -> None:
     Quota.objects.update(gpus_by_type={"A100": 0})
     job = sent(place, wants(1))
     (given,) = engine.submissions[attempt_of(job).key].reserved
@@ -103,7 +99,7 @@ def test_nothing_is_used_from_elsewhere_while_only_jobs_of_the_console_run(
     assert ask.others == {"cpu_milli": 0, "memory_mib": 0, "gpus": {}}
 
 
-def test_use_is_booked_to_the_type_that_each_replica_got(place: Place, engine: MemoryEngine) -> None:
+def test_usage_is_booked_to_gpu_type_of_each_replica(place: Place, engine: MemoryEngine) -> None:
     Quota.objects.update(gpus_by_type={"A100": 1, "V100": 2})
     job = sent(place, wants(1, replicas=3))
     Reservation.objects.update(created_at=timezone.now() - timedelta(hours=1))
@@ -114,7 +110,7 @@ def test_use_is_booked_to_the_type_that_each_replica_got(place: Place, engine: M
     assert {key.gpu_type: sums.gpu_seconds for key, sums in booked.items()} == {"A100": 600, "V100": 1200}
 
 
-def test_types_that_a_scheduling_engine_chose_are_booked(place: Place, engine: MemoryEngine) -> None:
+def test_reservation_takes_gpu_types_chosen_by_engine(place: Place, engine: MemoryEngine) -> None:
     place.cluster.admission = Admission.ENGINE
     place.cluster.save()
     job = sent(place, wants(2))

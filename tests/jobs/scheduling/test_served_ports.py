@@ -41,7 +41,7 @@ def announced(label: str, port: int, **more: Any) -> EndpointSeen:
     return EndpointSeen(label, HOST, port, **{"ready": True, "source": PortSource.ANNOUNCED, **more})
 
 
-def test_a_port_that_is_announced_later_becomes_an_endpoint_and_keeps_its_address(job: Job) -> None:
+def test_endpoint_announced_later_appears_and_keeps_address(job: Job) -> None:
     see(job)
     assert not Endpoint.objects.exists()
     see(job, announced("gradio", 7860, ready=False, why=Unready.STARTING, path="/ui"))
@@ -52,19 +52,19 @@ def test_a_port_that_is_announced_later_becomes_an_endpoint_and_keeps_its_addres
     assert (again.slug, again.port, again.path, again.lacks(replica_of(job))) == (first.slug, 7861, "", "")
 
 
-def test_what_is_announced_no_more_goes_with_its_address(job: Job) -> None:
+def test_endpoint_no_longer_announced_is_removed(job: Job) -> None:
     see(job, announced("a", 1), announced("b", 2), EndpointSeen("asked", HOST, 3, ready=True))
     see(job, announced("b", 2), EndpointSeen("asked", HOST, 3, ready=False, why=Unready.SILENT))
     assert set(Endpoint.objects.values_list("label", flat=True)) == {"b", "asked"}
 
 
-def test_after_the_end_the_link_says_that_it_has_ended(job: Job) -> None:
+def test_endpoint_of_ended_replica_shows_ended(job: Job) -> None:
     see(job, announced("a", 1))
     see(job, state=ReplicaState.SUCCEEDED)
     assert Endpoint.objects.get().lacks(replica_of(job)) == Unready.ENDED
 
 
-def test_one_label_for_several_ports_is_several_endpoints(job: Job) -> None:
+def test_endpoint_label_on_two_ports_creates_two_endpoints(job: Job) -> None:
     asked = EndpointSeen("web", HOST, 1, ready=False, why=Unready.OTHER_PORT, params={"port": 1, "other": 2})
     see(job, asked, announced("web", 2))
     rows = list(Endpoint.objects.order_by("ordinal").values_list("ordinal", "port", "ready"))
@@ -72,14 +72,14 @@ def test_one_label_for_several_ports_is_several_endpoints(job: Job) -> None:
 
 
 @pytest.mark.parametrize("code", Unready)
-def test_every_code_has_a_sentence_with_its_parameters_or_without(code: Unready) -> None:
+def test_endpoint_message_exists_for_every_code_with_or_without_params(code: Unready) -> None:
     params = {"port": 8888, "other": 8889, "address": "10.1.2.3", "status": 503}
     full, bare = endpoint_message(code, params), endpoint_message(code, {})
     assert "…" not in full
     assert bare.endswith(".")
 
 
-def test_the_port_that_was_meant_is_named() -> None:
+def test_endpoint_message_for_other_port_names_both_ports() -> None:
     told = endpoint_message("other_port", {"port": 8888, "other": 8889})
     assert "8888" in told
     assert "8889" in told

@@ -54,7 +54,7 @@ def site() -> Quota:
 class Amounted(TestCase):
     @given(ROLES)
     @settings(max_examples=40, deadline=None)
-    def test_what_the_panel_says_is_what_is_reserved_and_sent(
+    def test_preview_amounts_match_reservation_and_submission(
         self, wanted: list[tuple[Resources, int]]
     ) -> None:
         spec, quota, user = spec_of(wanted), site(), make_user(admin=True)
@@ -85,7 +85,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 
 
 @pytest.mark.django_db
-def test_what_was_not_reserved_is_not_sent(engine: MemoryEngine) -> None:
+def test_submission_exceeding_reservation_is_not_sent(engine: MemoryEngine) -> None:
     quota, user = site(), make_user(admin=True)
     spec = spec_of([(Resources(cpu_milli=3000), 2)])
     job = submission.store(user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)

@@ -64,7 +64,7 @@ def ended(place: Place, job: Job, state: State) -> None:
     transitions.end(job, attempt_of(job), state, Reason(codes[state]))
 
 
-def test_a_job_starts_after_the_one_that_it_names(place: Place) -> None:
+def test_dependent_job_starts_after_named_job(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     reconcile.drain(place.cluster.pk)
@@ -90,7 +90,9 @@ def test_a_job_starts_after_the_one_that_it_names(place: Place) -> None:
         ("ended", State.STOPPED, True),
     ],
 )
-def test_each_condition(place: Place, when: str, end: State, starts: bool) -> None:
+def test_dependency_condition_decides_start_or_stop(
+    place: Place, when: str, end: State, starts: bool
+) -> None:
     parent = queued(place)
     child = child_of(place, parent, when=when)
     ended(place, parent, end)
@@ -101,7 +103,7 @@ def test_each_condition(place: Place, when: str, end: State, starts: bool) -> No
     assert wanted[1] in (None, found[1])
 
 
-def test_a_lost_job_has_not_ended_until_it_is_settled(place: Place) -> None:
+def test_dependency_on_lost_job_waits_until_settled(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, when="ended")
     ended(place, parent, State.LOST)
@@ -113,7 +115,7 @@ def test_a_lost_job_has_not_ended_until_it_is_settled(place: Place) -> None:
     assert state_of(child)[0] == State.PENDING
 
 
-def test_all_that_are_named_count(place: Place) -> None:
+def test_dependency_on_two_jobs_waits_for_both(place: Place) -> None:
     one, two = queued(place), queued(place)
     child = child_of(place, one, two)
     ended(place, one, State.SUCCEEDED)
@@ -122,7 +124,7 @@ def test_all_that_are_named_count(place: Place) -> None:
     assert not waits(child)
 
 
-def test_a_chain_comes_down_as_one_when_its_first_fails(place: Place) -> None:
+def test_dependency_chain_stops_entirely_after_first_failure(place: Place) -> None:
     chain = [queued(place)]
     for _step in range(30):
         chain.append(child_of(place, chain[-1]))
@@ -131,7 +133,7 @@ def test_a_chain_comes_down_as_one_when_its_first_fails(place: Place) -> None:
     assert {state_of(job) for job in chain[1:]} == {(State.STOPPED, ReasonCode.AFTER_NEVER)}
 
 
-def test_what_can_not_come_true_stops_the_job_or_holds_it(place: Place) -> None:
+def test_dependency_never_satisfied_holds_job_if_requested(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, after_never="hold")
     ended(place, parent, State.FAILED)
@@ -143,7 +145,7 @@ def test_what_can_not_come_true_stops_the_job_or_holds_it(place: Place) -> None:
     assert state_of(child)[0] == State.PENDING
 
 
-def test_being_held_and_waiting_for_others_are_two_things(place: Place) -> None:
+def test_hold_and_dependency_are_independent(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, hold=True)
     submission.release(place.owner, child)
@@ -158,13 +160,13 @@ def test_being_held_and_waiting_for_others_are_two_things(place: Place) -> None:
     assert state_of(child)[0] == State.PENDING
 
 
-def test_whoever_waits_can_be_stopped(place: Place) -> None:
+def test_waiting_dependent_job_can_be_stopped(place: Place) -> None:
     child = child_of(place, queued(place))
     submission.stop(place.owner, child)
     assert state_of(child) == (State.STOPPED, ReasonCode.USER_STOP)
 
 
-def test_a_release_that_was_missed_is_made_up_for(place: Place) -> None:
+def test_dependency_missed_release_is_caught_up(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     ended(place, parent, State.SUCCEEDED)
@@ -174,7 +176,7 @@ def test_a_release_that_was_missed_is_made_up_for(place: Place) -> None:
     assert not waits(child)
 
 
-def test_who_waited_for_a_lost_job_that_was_deleted_learns_of_it(place: Place) -> None:
+def test_dependency_on_deleted_lost_job_stops_dependent(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     ended(place, parent, State.LOST)
@@ -183,7 +185,7 @@ def test_who_waited_for_a_lost_job_that_was_deleted_learns_of_it(place: Place) -
     assert state_of(child) == (State.STOPPED, ReasonCode.AFTER_NEVER)
 
 
-def test_a_job_is_named_by_any_of_its_ids_or_by_ones_own_name(place: Place) -> None:
+def test_dependency_finds_job_by_any_id_or_own_name(place: Place) -> None:
     older, parent = queued(place, spec("train")), queued(place, spec("train"))
     name = parent.public_id
     for named in (name, f"dlc{name}", f"job-{name}", f"{place.owner.get_username()}~train"):
@@ -193,7 +195,7 @@ def test_a_job_is_named_by_any_of_its_ids_or_by_ones_own_name(place: Place) -> N
         assert dependencies.find_named(place.owner, named) is None
 
 
-def test_only_what_one_may_see_can_be_waited_for(place: Place) -> None:
+def test_dependency_finds_only_visible_jobs(place: Place) -> None:
     stranger, member = User.objects.create_user("eve"), User.objects.create_user("mia")
     elsewhere = Workspace.objects.create(slug="speech", name="Speech")
     Membership.objects.create(workspace=elsewhere, user=stranger, role=Role.DEVELOPER)
@@ -211,7 +213,7 @@ def problem(place: Place, **ours: object) -> tuple[str, int | None, str]:
     return found.code, found.line, messages.problem_message(found)
 
 
-def test_what_can_not_be_waited_for_is_told_in_its_place(place: Place) -> None:
+def test_dependency_impossible_is_reported_at_its_line(place: Place) -> None:
     code, line, words = problem(place, after=[{"job": "nosuch"}])
     assert (code, line) == ("no_job_to_wait_for", 18)
     assert "nosuch" in words
@@ -223,13 +225,13 @@ def test_what_can_not_be_waited_for_is_told_in_its_place(place: Place) -> None:
     assert Job.objects.filter(name="child").count() == 0
 
 
-def test_what_has_come_true_already_is_not_waited_for(place: Place) -> None:
+def test_dependency_already_satisfied_is_not_waited_for(place: Place) -> None:
     parent = queued(place)
     ended(place, parent, State.SUCCEEDED)
     assert not waits(child_of(place, parent))
 
 
-def test_why_it_waits_names_the_other_and_what_it_does(place: Place) -> None:
+def test_dependency_reason_names_other_job_and_its_state(place: Place) -> None:
     one, two = queued(place, spec("train")), queued(place, spec("test"))
     child = child_of(place, one, two)
     reconcile.drain(place.cluster.pk)
@@ -245,7 +247,7 @@ def test_why_it_waits_names_the_other_and_what_it_does(place: Place) -> None:
     assert messages.reason_message(reason.code, reason.params).startswith("Starts after test (")
 
 
-def test_a_job_of_another_workspace_is_told_by_its_id(place: Place) -> None:
+def test_dependency_reason_shows_job_of_other_workspace_by_id(place: Place) -> None:
     parent = queued(place, spec("secret plan"))
     child = child_of(place, parent)
     elsewhere = Workspace.objects.create(slug="speech", name="Speech")
@@ -258,7 +260,7 @@ def test_a_job_of_another_workspace_is_told_by_its_id(place: Place) -> None:
     assert dependencies.list_dependencies(place.owner, child)[0].job is None
 
 
-def test_an_automatic_new_attempt_waits_for_nobody(place: Place) -> None:
+def test_retry_of_dependent_job_does_not_wait_again(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, retry={"limit": 1})
     ended(place, parent, State.SUCCEEDED)
@@ -268,7 +270,7 @@ def test_an_automatic_new_attempt_waits_for_nobody(place: Place) -> None:
     assert not waits(child)
 
 
-def test_what_starts_after_a_job_is_known_from_it(place: Place) -> None:
+def test_list_dependents_shows_jobs_only_to_permitted_users(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     [link] = dependencies.list_dependents(place.owner, parent)
@@ -276,7 +278,7 @@ def test_what_starts_after_a_job_is_known_from_it(place: Place) -> None:
     assert dependencies.list_dependents(User.objects.create_user("eve"), parent) == []
 
 
-def test_a_job_that_waits_for_nobody_has_no_rows(place: Place) -> None:
+def test_job_without_dependencies_has_no_dependency_rows(place: Place) -> None:
     job = queued(place, JobSpec(name="a", roles=spec().roles))
     assert not waits(job)
     assert Dependency.objects.count() == 0

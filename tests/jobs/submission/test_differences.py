@@ -33,12 +33,12 @@ def told(before: JobSpec, after: JobSpec) -> list[str]:
         ("python train.py", "Start command: empty, was --lr 0.1"),
     ],
 )
-def test_a_command_is_compared_word_by_word(command: str, line: str) -> None:
+def test_command_difference_is_shown_word_by_word(command: str, line: str) -> None:
     assert told(spec(), spec(command)) == [line]
     assert told(spec("train --lr=0.1"), spec("train --lr=0.01")) == ["--lr 0.1 → 0.01 (Start command)"]
 
 
-def test_fields_are_told_by_name_and_with_their_units() -> None:
+def test_field_differences_show_names_and_units() -> None:
     after = spec(
         env={"LR": "2"},
         time_limit_s=7200,
@@ -57,7 +57,7 @@ def test_fields_are_told_by_name_and_with_their_units() -> None:
     ]
 
 
-def test_of_several_roles_it_says_which() -> None:
+def test_role_difference_names_role_among_several() -> None:
     two = make_spec(roles=(RoleSpec(name="ps", command="true"), RoleSpec(name="worker", command="true")))
     more = make_spec(
         roles=(RoleSpec(name="ps", command="true"), RoleSpec(name="worker", command="true", replicas=8))
@@ -65,7 +65,7 @@ def test_of_several_roles_it_says_which() -> None:
     assert told(two, more) == ["worker: Replicas: 1 → 8"]
 
 
-def test_one_line_names_what_matters_and_counts_the_rest() -> None:
+def test_one_line_difference_names_main_change_and_counts_rest() -> None:
     assert one_line(changes(spec(), spec())) == ""
     assert one_line(changes(spec(name="a"), spec(name="b"))) == "Name: a → b"
     assert one_line(changes(spec(name="a"), spec("python train.py --lr 1", name="b"))) == (
@@ -75,7 +75,7 @@ def test_one_line_names_what_matters_and_counts_the_rest() -> None:
     assert one_line(changes(spec(), many)).endswith("; 2 more changes")
 
 
-def test_long_texts_end() -> None:
+def test_difference_of_long_texts_is_shortened() -> None:
     found = changes(spec("x " * 5000), spec("y " * 5000))
     assert max(len(str(each)) for each in found) < 250
 
@@ -83,7 +83,7 @@ def test_long_texts_end() -> None:
 MOST_CPU_S = 2.0
 
 
-def test_line_difference_is_written_as_diff_writes_it() -> None:
+def test_line_difference_matches_unified_diff_format() -> None:
     before = [f"line {n}" for n in range(20)]
     after = [*before[:3], "new", *before[3:10], *before[11:19], "other"]
     assert line_difference(before, after) == [
@@ -105,7 +105,7 @@ def test_line_difference_is_written_as_diff_writes_it() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=30), st.lists(st.sampled_from("abcdef"), max_size=30))
-def test_matcher_opcodes_make_one_list_of_the_other(old: list[str], new: list[str]) -> None:
+def test_matcher_opcodes_transform_one_list_into_other(old: list[str], new: list[str]) -> None:
     made: list[str] = []
     place = 0
     for tag, begin_a, end_a, begin_b, end_b in Matcher(old, new).get_opcodes():
@@ -131,14 +131,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_line_difference_of_hostile_texts_is_told_soon(what: str) -> None:
+def test_line_difference_of_hostile_texts_is_fast(what: str) -> None:
     before, after = HOSTILE[what]
     begun = time.process_time()
     assert len(line_difference(before, after)) <= 300
     assert time.process_time() - begun < MOST_CPU_S
 
 
-def test_changes_of_many_long_commands_are_told_soon() -> None:
+def test_changes_of_many_long_commands_are_fast() -> None:
     specs = [
         JobSpec(
             name="j",

@@ -51,7 +51,7 @@ def able(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch) -> ExtendingEngi
     return made
 
 
-def test_the_engine_is_told_once_of_the_whole_time(place: Place, able: ExtendingEngine) -> None:
+def test_extension_is_sent_to_engine_once_with_total_limit(place: Place, able: ExtendingEngine) -> None:
     job = running(place, able)
     job_control.extend(place.owner, job)
     job_control.extend(place.owner, job)
@@ -64,7 +64,7 @@ def test_the_engine_is_told_once_of_the_whole_time(place: Place, able: Extending
     assert (event.actor, event.params) == (place.owner, {"seconds": HOUR})
 
 
-def test_an_engine_that_is_away_is_told_later(place: Place, able: ExtendingEngine) -> None:
+def test_extension_for_unreachable_engine_is_sent_later(place: Place, able: ExtendingEngine) -> None:
     job = running(place, able)
     job_control.extend(place.owner, job)
     able.away = True
@@ -74,7 +74,7 @@ def test_an_engine_that_is_away_is_told_later(place: Place, able: ExtendingEngin
     assert [limit for _handle, _word, limit in able.orders] == [5 * HOUR]
 
 
-def test_where_it_can_not_be_the_wish_is_taken_back_and_said(place: Place, engine: MemoryEngine) -> None:
+def test_extension_unsupported_by_engine_is_withdrawn_with_event(place: Place, engine: MemoryEngine) -> None:
     job = running(place, engine)
     job_control.extend(place.owner, job)
     reconcile.observe(place.cluster.pk)
@@ -83,7 +83,7 @@ def test_where_it_can_not_be_the_wish_is_taken_back_and_said(place: Place, engin
     assert Cluster.objects.get().trouble == ""
 
 
-def test_only_its_owner_and_only_while_it_runs(place: Place, able: ExtendingEngine) -> None:
+def test_extension_is_limited_to_owner_of_running_job(place: Place, able: ExtendingEngine) -> None:
     job = running(place, able)
     other = User.objects.create_superuser("root")
     Membership.objects.create(workspace=place.workspace, user=other, role=Role.ADMIN)
@@ -96,7 +96,7 @@ def test_only_its_owner_and_only_while_it_runs(place: Place, able: ExtendingEngi
     assert attempt_of(job).extended_s == 0
 
 
-def test_no_longer_than_the_template_allows(place: Place, able: ExtendingEngine) -> None:
+def test_extension_beyond_template_limit_is_refused(place: Place, able: ExtendingEngine) -> None:
     job = running(place, able, hours=167)
     job_control.extend(place.owner, job)
     with pytest.raises(job_control.NotExtended):
@@ -104,7 +104,7 @@ def test_no_longer_than_the_template_allows(place: Place, able: ExtendingEngine)
     assert job_control.limit_s(job, 167 * HOUR) == 168 * HOUR
 
 
-def test_what_runs_by_itself_is_not_given_more_time(place: Place, able: ExtendingEngine) -> None:
+def test_extension_is_offered_only_for_interactive_jobs(place: Place, able: ExtendingEngine) -> None:
     for job in (running(place, able, template="helloworld"), running(place, able, template="shell")):
         interactive = TemplateUse.objects.get(job=job).shipped == "shell"
         assert (job_control.left_s(place.owner, job) > 0) is interactive
@@ -112,7 +112,7 @@ def test_what_runs_by_itself_is_not_given_more_time(place: Place, able: Extendin
     assert job_control.left_s(place.owner, Job.objects.latest("pk")) == 0
 
 
-def test_a_quota_whose_gpu_hours_are_gone_gives_none(place: Place, able: ExtendingEngine) -> None:
+def test_extension_with_exhausted_gpu_hours_is_refused(place: Place, able: ExtendingEngine) -> None:
     job = running(place, able)
     Quota.objects.update(gpu_hours=0)
     job_control.extend(place.owner, job)  # it has no GPU

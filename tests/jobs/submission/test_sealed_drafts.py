@@ -33,7 +33,7 @@ def raw(table: str) -> str:
         return repr(cursor.fetchall())
 
 
-def test_neither_a_draft_nor_what_it_was_can_be_read_in_the_database(user: User) -> None:
+def test_draft_texts_and_versions_are_encrypted_in_database(user: User) -> None:
     first = drafts.keep(user, "", DraftContent(Document(f"{CANARY} one"), window="a"))
     assert first is not None
     pk = str(first.draft.pk)
@@ -44,14 +44,14 @@ def test_neither_a_draft_nor_what_it_was_can_be_read_in_the_database(user: User)
     assert {row.text for row in DraftVersion.objects.all()} == {f"{CANARY} one", f"{CANARY} beside"}
 
 
-def test_nobody_searches_in_what_is_typed(user: User) -> None:
+def test_draft_text_lookup_raises_field_error(user: User) -> None:
     for model in (Draft, DraftVersion):
         for lookup in ("text", "text__contains", "text__startswith", "text__regex"):
             with pytest.raises(FieldError):
                 model.objects.filter(**{lookup: CANARY}).exists()
 
 
-def test_the_trees_that_a_draft_names_are_known(user: User) -> None:
+def test_draft_records_referenced_trees(user: User) -> None:
     tree = address("ab" * 32)
     kept = drafts.keep(
         user, "", DraftContent(Document(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
@@ -60,14 +60,14 @@ def test_the_trees_that_a_draft_names_are_known(user: User) -> None:
     assert Draft.objects.get().trees == tree
 
 
-def test_a_text_whose_key_is_gone_reads_as_empty(user: User, settings: Settings) -> None:
+def test_draft_text_with_lost_key_reads_as_empty(user: User, settings: Settings) -> None:
     drafts.keep(user, "", DraftContent(Document(CANARY)))
     settings.CONSOLE_FERNET_KEYS = ["8" * 43 + "="]
     assert Draft.objects.get().text == ""
 
 
 @pytest.mark.django_db(transaction=True)
-def test_drafts_that_were_there_are_encrypted_and_can_go_back() -> None:
+def test_draft_migration_encrypts_existing_drafts_and_reverts() -> None:
     mine, before = ("jobs", "0017_sealed_drafts"), ("jobs", MIGRATION.dependencies[0][1])
     executor = MigrationExecutor(connection)
     old = executor.migrate([before]).apps

@@ -50,12 +50,12 @@ def test_slurm_call_elsewhere_or_prepared_for_is_none(command: str) -> None:
         ("A=1 srun python3 x.py\nsrun -u python3 y.py", "A=1 python3 x.py\npython3 y.py"),
     ],
 )
-def test_without_srun_starts_the_program_by_itself(command: str, wanted: str) -> None:
+def test_without_srun_starts_program_directly(command: str, wanted: str) -> None:
     assert shell_commands.without_srun(command) == wanted
 
 
 @pytest.mark.parametrize("command", ["sbatch other.sh", "scontrol show job && srun true", "true"])
-def test_without_srun_that_leaves_a_call_or_changes_nothing_is_none(command: str) -> None:
+def test_without_srun_leaving_a_call_or_changing_nothing_is_none(command: str) -> None:
     assert shell_commands.without_srun(command) is None
 
 
@@ -83,7 +83,7 @@ def test_module_call_elsewhere_or_brought_along_is_none(command: str) -> None:
         ("module load a", None),
     ],
 )
-def test_without_modules_drops_what_loads_them(command: str, wanted: str | None) -> None:
+def test_without_modules_drops_module_loading(command: str, wanted: str | None) -> None:
     assert shell_commands.without_modules(command) == wanted
 
 

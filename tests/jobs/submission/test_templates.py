@@ -45,7 +45,7 @@ def ref(template: Template, number: int = 1) -> str:
     return f"{template.public_id}@{number}"
 
 
-def test_ones_own_are_seen_by_nobody_else(owner: User, quota: Quota) -> None:
+def test_personal_template_is_visible_only_to_owner(owner: User, quota: Quota) -> None:
     mine = make_template(owner)
     assert templates.find(owner, mine.public_id)
     for each in (person("bob"), person("carol"), make_user("root", admin=True), make_user("mallory")):
@@ -53,7 +53,7 @@ def test_ones_own_are_seen_by_nobody_else(owner: User, quota: Quota) -> None:
         assert not Template.objects.visible_to(each).exists()
 
 
-def test_those_who_keep_a_workspace_keep_its_templates(owner: User, quota: Quota) -> None:
+def test_workspace_template_can_be_changed_only_by_managers(owner: User, quota: Quota) -> None:
     shared = make_template(person("carol"), quota.workspace)
     assert templates.find(owner, shared.public_id)
     assert templates.find(make_user("mallory"), shared.public_id) is None
@@ -65,7 +65,7 @@ def test_those_who_keep_a_workspace_keep_its_templates(owner: User, quota: Quota
     assert Template.objects.get().name == "Better"
 
 
-def test_a_change_is_a_version_and_what_was_stays(owner: User) -> None:
+def test_template_change_creates_version_and_keeps_earlier_ones(owner: User) -> None:
     mine = make_template(owner)
     templates.change(
         owner, mine, About("B"), Content(Document(changed(UserCommand="true"), "dlc")), as_default=False
@@ -85,11 +85,11 @@ def test_a_change_is_a_version_and_what_was_stays(owner: User) -> None:
 @pytest.mark.parametrize(
     "asked", ["", "@", "x@", "shell@9", "t-x@1", "shell@0", "../x", "Shell", "shell@1@1"]
 )
-def test_what_names_none_finds_none(owner: User, asked: str) -> None:
+def test_template_lookup_with_invalid_id_finds_nothing(owner: User, asked: str) -> None:
     assert templates.find(owner, asked) is None
 
 
-def test_secret_values_are_not_kept(owner: User) -> None:
+def test_template_stores_no_secret_values(owner: User) -> None:
     text = changed(Envs={"API_PASSWORD": "hunter2-canary"})
     mine = make_template(owner, text=text)
     assert "hunter2-canary" not in mine.versions.get().content
@@ -100,13 +100,13 @@ def test_secret_values_are_not_kept(owner: User) -> None:
     "content",
     [Content(Document("{", "dlc")), Content(Document(TEMPLATE_FILE, "dlc"), constraints={"/nope": "locked"})],
 )
-def test_what_could_not_be_started_is_not_kept(owner: User, content: Content) -> None:
+def test_template_with_invalid_content_is_not_created(owner: User, content: Content) -> None:
     with pytest.raises((Refused, ValidationError)):
         templates.create(owner, About("X"), content)
     assert not Template.objects.exists()
 
 
-def test_there_is_an_end_to_how_many(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_template_and_version_counts_are_limited(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "MOST", 1)
     mine = make_template(owner)
     with pytest.raises(templates.TooMany):
@@ -116,7 +116,7 @@ def test_there_is_an_end_to_how_many(owner: User, monkeypatch: pytest.MonkeyPatc
         templates.change(owner, mine, About("X"), Content(Document(TEMPLATE_FILE, "dlc")))
 
 
-def test_a_member_proposes_and_who_keeps_the_workspace_takes_over(owner: User, quota: Quota) -> None:
+def test_template_proposed_by_member_is_adopted_by_workspace_manager(owner: User, quota: Quota) -> None:
     mine, carol = make_template(owner, constraints=LOCKS), person("carol")
     with pytest.raises(Forbidden):
         templates.adopt(carol, mine)
@@ -137,7 +137,7 @@ def test_a_member_proposes_and_who_keeps_the_workspace_takes_over(owner: User, q
 # --- jobs that come from one -----------------------------------------------------------------------------
 
 
-def test_a_job_says_which_version_it_came_from(owner: User, quota: Quota) -> None:
+def test_job_from_template_records_its_version(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints=LOCKS)
     job = submission.submit(owner, Document(changed(DisplayName="other")), template=ref(mine)).job
     use = TemplateUse.objects.get(job=job)
@@ -149,7 +149,7 @@ def test_a_job_says_which_version_it_came_from(owner: User, quota: Quota) -> Non
     assert not TemplateUse.objects.filter(job=job).exists()
 
 
-def test_a_locked_field_is_a_problem_at_its_place(owner: User, quota: Quota) -> None:
+def test_template_lock_violation_is_reported_at_its_field(owner: User, quota: Quota) -> None:
     mine = make_template(owner, name="Careful", constraints=LOCKS)
     roles = json.loads(TEMPLATE_FILE)["JobSpecs"]
     text = TEMPLATE_FILE.replace("torch:1", "evil:1").replace('"LR": "0.1"', '"LR": ""')
@@ -163,7 +163,7 @@ def test_a_locked_field_is_a_problem_at_its_place(owner: User, quota: Quota) -> 
     assert not Job.objects.exists()
 
 
-def test_in_another_dialect_it_is_locked_too(owner: User, quota: Quota) -> None:
+def test_template_lock_applies_in_other_dialects(owner: User, quota: Quota) -> None:
     from jobs import dialects  # noqa: PLC0415
 
     mine = make_template(owner, constraints={"/roles/0/image": "locked"})
@@ -174,14 +174,14 @@ def test_in_another_dialect_it_is_locked_too(owner: User, quota: Quota) -> None:
         assert [each.code for each in refused.value.problems] == ["locked_by_template"]
 
 
-def test_a_template_that_is_not_ones_own_is_none(owner: User, quota: Quota) -> None:
+def test_template_of_other_user_is_not_found(owner: User, quota: Quota) -> None:
     theirs = make_template(person("bob"))
     with pytest.raises(Refused) as refused:
         submission.submit(owner, Document(TEMPLATE_FILE), template=ref(theirs))
     assert [each.code for each in refused.value.problems] == ["no_such_template"]
 
 
-def test_what_runs_again_comes_from_there_too_and_anothers_copy_does_not(owner: User, quota: Quota) -> None:
+def test_template_use_passes_to_own_rerun_but_not_to_others_copy(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints=LOCKS)
     job = submission.submit(owner, Document(TEMPLATE_FILE), template=ref(mine)).job
     again = submission.retry(owner, job, second_copy=True).job
@@ -194,7 +194,7 @@ def test_what_runs_again_comes_from_there_too_and_anothers_copy_does_not(owner: 
     assert TemplateUse.objects.get(job=by_carol).version == shared.versions.get()
 
 
-def test_a_waiting_job_is_not_changed_past_its_locks(owner: User, quota: Quota) -> None:
+def test_template_lock_prevents_change_of_waiting_job(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints={"/roles/0/resources": "locked"})
     job = submission.submit(owner, Document(TEMPLATE_FILE), template=ref(mine)).job
     spec = JobFile.objects.get(job=job).spec

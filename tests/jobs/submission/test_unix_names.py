@@ -39,7 +39,7 @@ def quota_of(identity: str) -> Quota:
     return make_quota(cluster=make_cluster(backend="slurm", config=config, name="HPC"))
 
 
-def test_whoever_has_none_is_refused_and_told_whom_to_ask(owner: User) -> None:
+def test_submission_without_unix_name_is_refused_with_hint(owner: User) -> None:
     quota_of("sudo")
     with pytest.raises(Refused) as refused:
         submission.submit(owner, Document(FILE))
@@ -53,12 +53,12 @@ def test_whoever_has_none_is_refused_and_told_whom_to_ask(owner: User) -> None:
 
 
 @pytest.mark.parametrize("identity", ["", "single"])
-def test_where_everything_runs_as_the_console_nobody_needs_one(owner: User, identity: str) -> None:
+def test_submission_without_unix_name_works_on_shared_identity_cluster(owner: User, identity: str) -> None:
     quota_of(identity)
     assert submission.submit(owner, Document(FILE)).job.owner == owner
 
 
-def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
+def test_submission_carries_owners_unix_name(owner: User) -> None:
     quota = quota_of("sudo")
     owner.unix_name = "asmith"
     owner.save()
@@ -75,6 +75,6 @@ def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
         ("jwt", "using tokens issued by the console"),
     ],
 )
-def test_a_clusters_page_says_as_whom_jobs_run_there(identity: str, told: str) -> None:
+def test_cluster_admin_page_shows_job_identity(identity: str, told: str) -> None:
     cluster = quota_of(identity).cluster
     assert told in ClusterAdmin(Cluster, site).runs_as(cluster)

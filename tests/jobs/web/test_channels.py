@@ -29,7 +29,7 @@ def rule(**values: Any) -> dict[str, Any]:
 # --- adding ----------------------------------------------------------------------------------------------
 
 
-def test_a_webhook_is_added_and_its_secret_shown_once(people: People) -> None:
+def test_webhook_channel_is_added_and_its_secret_shown_once(people: People) -> None:
     client = browser(people.owner)
     page = seen(client.post("/settings/notifications/new/webhook", HOOK, follow=True))
     channel = Channel.objects.get(kind="webhook")
@@ -63,7 +63,7 @@ def test_a_webhook_is_added_and_its_secret_shown_once(people: People) -> None:
         ("telegram", {"token": "123456789:" + "A" * 35, "chat": "-100123"}, "-100123"),
     ],
 )
-def test_each_kind_is_added(people: People, kind: str, values: dict[str, str], shown: str) -> None:
+def test_channel_of_each_kind_is_added(people: People, kind: str, values: dict[str, str], shown: str) -> None:
     response = browser(people.owner).post(f"/settings/notifications/new/{kind}", values)
     channel = Channel.objects.get(kind=kind)
     assert response["Location"] == f"/settings/notifications/{channel.pk}"
@@ -90,7 +90,7 @@ def test_each_kind_is_added(people: People, kind: str, values: dict[str, str], s
         ("telegram", {"token": "123456789:" + "A" * 35, "chat": "my chat"}, "-1001234567890"),
     ],
 )
-def test_what_can_not_be_right_is_told_beside_its_field(
+def test_channel_form_with_invalid_value_shows_error_beside_field(
     people: People, kind: str, values: dict[str, str], told: str
 ) -> None:
     response = browser(people.owner).post(f"/settings/notifications/new/{kind}", values)
@@ -100,13 +100,13 @@ def test_what_can_not_be_right_is_told_beside_its_field(
 
 
 @pytest.mark.parametrize("kind", ["page", "exec", "file", "dbus", "syslog", "json", "windows", "x"])
-def test_kinds_that_are_none_can_not_be_added(people: People, kind: str) -> None:
+def test_channel_of_unknown_kind_cannot_be_added(people: People, kind: str) -> None:
     client = browser(people.owner)
     assert client.get(f"/settings/notifications/new/{kind}").status_code == 404
     assert client.post(f"/settings/notifications/new/{kind}", HOOK).status_code == 404
 
 
-def test_mail_is_offered_where_there_is_some(people: People, settings: Settings) -> None:
+def test_email_channel_is_offered_only_with_mail_configured(people: People, settings: Settings) -> None:
     client = browser(people.owner)
     settings.CONSOLE_MAIL = ""
     assert "new/email" not in seen(client.get("/settings/notifications"))
@@ -120,7 +120,7 @@ def test_mail_is_offered_where_there_is_some(people: People, settings: Settings)
     assert "not confirmed" in seen(client.get(f"/settings/notifications/{channel.pk}"))
 
 
-def test_there_is_an_end_to_how_many(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_channel_beyond_the_limit_is_refused(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "MOST", 1)
     added(people)
     response = browser(people.owner).post("/settings/notifications/new/webhook", HOOK)
@@ -133,7 +133,7 @@ POSTS = ["", "/test", "/switch", "/secret", "/remove", "/rules"]
 
 
 @pytest.mark.parametrize("who", OTHERS)
-def test_anothers_channel_is_not_there_for_anybody_else(people: People, who: str) -> None:
+def test_channel_of_another_person_is_not_found(people: People, who: str) -> None:
     channel = added(people)
     client, base = browser(getattr(people, who)), f"/settings/notifications/{channel.pk}"
     assert client.get(base).status_code == 404
@@ -147,7 +147,7 @@ def test_anothers_channel_is_not_there_for_anybody_else(people: People, who: str
 
 
 @pytest.mark.parametrize(("who", "status"), [("owner", 403), ("member", 403), ("stranger", 404)])
-def test_a_workspaces_channels_are_for_its_admins(people: People, who: str, status: int) -> None:
+def test_workspace_channels_are_refused_for_non_admins(people: People, who: str, status: int) -> None:
     base = f"/workspaces/{people.quota.workspace.slug}/notifications"
     channel = channels.add(people.manager, "webhook", HOOK, workspace=people.quota.workspace).channel
     client = browser(getattr(people, who))
@@ -160,7 +160,7 @@ def test_a_workspaces_channels_are_for_its_admins(people: People, who: str, stat
 
 
 @pytest.mark.parametrize("who", ["manager", "admin"])
-def test_admins_of_a_workspace_keep_its_channels(people: People, who: str) -> None:
+def test_workspace_channels_are_managed_by_workspace_admins(people: People, who: str) -> None:
     base = f"/workspaces/{people.quota.workspace.slug}/notifications"
     client = browser(getattr(people, who))
     assert "Notifications of Vision" in seen(client.get(base))
@@ -177,7 +177,7 @@ def test_admins_of_a_workspace_keep_its_channels(people: People, who: str) -> No
 
 
 @pytest.mark.parametrize("about", ["mine", "workspace", "quota"])
-def test_a_rule_is_added_and_removed(people: People, about: str) -> None:
+def test_rule_is_added_and_removed(people: People, about: str) -> None:
     channel = added(people)
     client = browser(people.owner)
     of = {"workspace": f"workspace:{people.quota.workspace_id}", "quota": f"quota:{people.quota.pk}"}
@@ -195,13 +195,13 @@ def test_a_rule_is_added_and_removed(people: People, about: str) -> None:
     "wrong",
     [{"events": ["nonsense"]}, {"pace": "x"}, {"hour": "24"}, {"wait_minutes": "1"}, {"quota_percent": "0"}],
 )
-def test_a_rule_that_makes_no_sense_is_told(people: People, wrong: dict[str, Any]) -> None:
+def test_rule_with_invalid_values_is_refused(people: People, wrong: dict[str, Any]) -> None:
     channel = added(people)
     response = browser(people.owner).post(f"/settings/notifications/{channel.pk}/rules", rule(**wrong))
     assert (response.status_code, channel.rules.count()) == (422, 1)
 
 
-def test_a_rule_is_about_nothing_that_one_may_not_see(people: People) -> None:
+def test_rule_about_inaccessible_workspace_or_quota_is_refused(people: People) -> None:
     channel = added(people, "stranger")
     client = browser(people.stranger)
     for about in (f"workspace:{people.quota.workspace_id}", f"quota:{people.quota.pk}"):
@@ -209,7 +209,7 @@ def test_a_rule_is_about_nothing_that_one_may_not_see(people: People) -> None:
         assert response.status_code == 422
 
 
-def test_a_workspaces_rule_is_about_that_workspace(people: People) -> None:
+def test_workspace_channel_rule_about_own_jobs_is_refused(people: People) -> None:
     channel = channels.add(people.manager, "webhook", HOOK, workspace=people.quota.workspace).channel
     client = browser(people.manager)
     assert client.post(f"/settings/notifications/{channel.pk}/rules", rule(about="mine")).status_code == 422
@@ -218,7 +218,7 @@ def test_a_workspaces_rule_is_about_that_workspace(people: People) -> None:
 # --- what one does with a channel ------------------------------------------------------------------------
 
 
-def test_a_test_is_on_its_way_and_the_page_looks_again_until_it_has_arrived(people: People) -> None:
+def test_channel_test_page_polls_until_the_message_has_arrived(people: People) -> None:
     channel = added(people)
     client, address = browser(people.owner), f"/settings/notifications/{channel.pk}"
     assert client.post(f"{address}/test")["Location"] == address
@@ -234,7 +234,7 @@ def test_a_test_is_on_its_way_and_the_page_looks_again_until_it_has_arrived(peop
     assert "A test was just sent." in seen(again)
 
 
-def test_a_message_that_failed_is_sent_again(people: People) -> None:
+def test_failed_delivery_is_sent_again(people: People) -> None:
     channel = added(people)
     delivery = Delivery.objects.create(channel=channel, state="failed", error="rejected", attempts=3)
     client = browser(people.owner)
@@ -246,7 +246,7 @@ def test_a_message_that_failed_is_sent_again(people: People) -> None:
         assert browser(getattr(people, who)).post(address).status_code == 404
 
 
-def test_a_channel_is_turned_off_and_on(people: People) -> None:
+def test_channel_is_turned_off_and_on(people: People) -> None:
     channel = added(people)
     client, address = browser(people.owner), f"/settings/notifications/{channel.pk}/switch"
     client.post(address, {"on": "0"})
@@ -255,7 +255,7 @@ def test_a_channel_is_turned_off_and_on(people: People) -> None:
     assert Channel.objects.get(pk=channel.pk).off == ""
 
 
-def test_a_secret_is_exchanged_and_the_new_one_shown_once(people: People) -> None:
+def test_channel_secret_is_replaced_and_the_new_one_shown_once(people: People) -> None:
     channel = added(people)
     client, address = browser(people.owner), f"/settings/notifications/{channel.pk}"
     page = seen(client.post(f"{address}/secret", follow=True))
@@ -264,7 +264,7 @@ def test_a_secret_is_exchanged_and_the_new_one_shown_once(people: People) -> Non
     assert new not in seen(client.get(address))
 
 
-def test_quiet_hours_and_name(people: People) -> None:
+def test_channel_stores_quiet_hours_and_name(people: People) -> None:
     channel = added(people)
     client, address = browser(people.owner), f"/settings/notifications/{channel.pk}"
     client.post(address, {"title": "Night owl", "quiet_from": "22", "quiet_until": "7"})
@@ -276,7 +276,7 @@ def test_quiet_hours_and_name(people: People) -> None:
     assert channel.quiet_from is None
 
 
-def test_what_is_told_in_the_console_is_chosen(people: People) -> None:
+def test_console_notification_settings_store_selected_events(people: People) -> None:
     client = browser(people.owner)
     assert client.get("/settings/notifications").status_code == 200
     asked = {"events": [Kind.LOST], "wait_minutes": "15", "quota_percent": "50"}
@@ -287,7 +287,7 @@ def test_what_is_told_in_the_console_is_chosen(people: People) -> None:
     assert client.post("/settings/notifications", asked | {"events": []}).status_code == 302
 
 
-def test_everything_asks_for_a_sign_in(people: People) -> None:
+def test_notification_pages_require_sign_in(people: People) -> None:
     channel = added(people)
     for path in ("/settings/notifications", "/notices/", f"/settings/notifications/{channel.pk}"):
         assert browser().get(path)["Location"].startswith("/sign-in")

@@ -22,7 +22,7 @@ def names_in(text: str, *names: str) -> set[str]:
     return {name for name in names if f'title="{name}">{name}</a>' in text}
 
 
-def test_everybody_sees_the_jobs_of_their_workspaces_only(people: People) -> None:
+def test_job_list_shows_only_jobs_of_own_workspaces(people: People) -> None:
     make_job(owner=people.owner, quota=people.quota, name="hers")
     make_job(owner=people.stranger, name="his")
     expected = {
@@ -36,13 +36,13 @@ def test_everybody_sees_the_jobs_of_their_workspaces_only(people: People) -> Non
         assert names_in(seen(browser(user).get("/jobs/")), "hers", "his") == names
 
 
-def test_a_stranger_to_the_console_is_sent_to_sign_in(db: None) -> None:
+def test_job_list_without_sign_in_redirects_to_sign_in(db: None) -> None:
     response = browser().get("/jobs/?state=failed")
     assert response.status_code == 302
     assert response["Location"] == "/sign-in?next=/jobs/%3Fstate%3Dfailed"
 
 
-def test_deleted_jobs_are_gone(people: People) -> None:
+def test_deleted_jobs_are_not_listed(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota, name="gone")
     Job.objects.filter(pk=job.pk).update(deleted_at=job.created_at)
     assert not names_in(seen(browser(people.owner).get("/jobs/")), "gone")
@@ -63,7 +63,7 @@ def test_deleted_jobs_are_gone(people: People) -> None:
         ("state=nonsense&after=x&before=-1", {"queued", "pending", "running", "failed", "partly", "bobs"}),
     ],
 )
-def test_filters(people: People, query: str, names: set[str]) -> None:
+def test_job_list_filters_select_matching_jobs(people: People, query: str, names: set[str]) -> None:
     place: dict[str, Any] = {"owner": people.owner, "quota": people.quota}
     make_job(State.QUEUED, name="queued", **place)
     make_job(State.PENDING, name="pending", **place)
@@ -76,19 +76,21 @@ def test_filters(people: People, query: str, names: set[str]) -> None:
     assert found == names
 
 
-def test_a_job_that_fits_twice_is_there_once(people: People) -> None:
+def test_job_matching_two_filters_is_listed_once(people: People) -> None:
     make_job(State.FAILED, owner=people.owner, quota=people.quota, replicas_failed=1)
     assert len(browser(people.owner).get("/jobs/?state=failed&state=replicas-failed").context["jobs"]) == 1
 
 
-def test_mine_are_those_i_may_still_see(people: People) -> None:
+def test_own_jobs_in_a_left_workspace_are_not_listed(people: People) -> None:
     make_job(owner=people.owner, quota=people.quota, name="left")
     Membership.objects.filter(user=people.owner).delete()
     for query in ("", "?owner=me"):
         assert not browser(people.owner).get(f"/jobs/{query}").context["jobs"]
 
 
-def test_more_workspaces_than_a_query_can_be_made_of(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_list_with_many_workspaces_lists_all_jobs(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(job_list, "MOST_RANGES", 2)
     for number in range(5):
         quota = make_quota(make_workspace(members={people.member: Role.DEVELOPER}))
@@ -98,7 +100,7 @@ def test_more_workspaces_than_a_query_can_be_made_of(people: People, monkeypatch
         assert [job.name for job in found] == ["n4", "n3", "n2", "n1", "n0"]
 
 
-def test_a_job_is_found_by_every_id_it_is_known_under(people: People) -> None:
+def test_job_search_finds_job_by_each_of_its_ids(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, name="wanted")
     make_job(owner=people.owner, quota=people.quota, name="other")
     for text in (job.public_id, f"dlc{job.public_id}", f"job-{job.public_id}", f"abc123-{job.public_id}-2"):
@@ -106,7 +108,7 @@ def test_a_job_is_found_by_every_id_it_is_known_under(people: People) -> None:
         assert found == {"wanted"}, text
 
 
-def test_pages_lead_on_and_back_without_a_gap(people: People) -> None:
+def test_job_list_pages_lead_forward_and_back_without_gap(people: People) -> None:
     for number in range(120):
         make_job(owner=people.owner, quota=people.quota, name=f"n{number:03}")
     client = browser(people.owner)
@@ -122,14 +124,14 @@ def test_pages_lead_on_and_back_without_a_gap(people: People) -> None:
     assert client.get(back.context["previous_url"]).context["previous_url"] == ""
 
 
-def test_the_oldest_can_come_first(people: People) -> None:
+def test_job_list_with_oldest_order_lists_oldest_first(people: People) -> None:
     for name in ("old", "new"):
         make_job(owner=people.owner, quota=people.quota, name=name)
     listed = browser(people.owner).get("/jobs/?order=oldest").context["jobs"]
     assert [job.name for job in listed] == ["old", "new"]
 
 
-def test_chips_switch_their_filter_and_keep_the_others(people: People) -> None:
+def test_filter_chips_toggle_their_filter_and_preserve_the_others(people: People) -> None:
     response = browser(people.owner).get("/jobs/?state=failed&q=train&after=7")
     chips = {chip["label"]: chip for chip in response.context["state_chips"]}
     assert chips["Failed"]["on"]
@@ -137,7 +139,7 @@ def test_chips_switch_their_filter_and_keep_the_others(people: People) -> None:
     assert chips["Running"]["url"] == "?state=running&state=failed&q=train"
 
 
-def test_a_waiting_and_a_failed_job_say_why(people: People) -> None:
+def test_queued_job_shows_its_reason(people: People) -> None:
     reason: dict[str, Any] = {
         "reason_code": "no_such_gpu",
         "reason_params": {"cluster": "This machine", "gpu_type": "TITANX"},
@@ -146,14 +148,14 @@ def test_a_waiting_and_a_failed_job_say_why(people: People) -> None:
     assert "TITANX" in seen(browser(people.owner).get("/jobs/"))
 
 
-def test_what_waits_in_an_engines_queue_says_why_too(people: People) -> None:
+def test_job_pending_in_engine_queue_shows_its_reason(people: People) -> None:
     reason: dict[str, Any] = {"reason_code": "engine_queue", "reason_params": {"slurm": "Resources"}}
     make_job(State.PENDING, owner=people.owner, quota=people.quota, **reason)
     for address in ("/jobs/", "/"):
         assert "Waiting for free resources on the cluster." in seen(browser(people.owner).get(address))
 
 
-def test_empty_lists_say_what_to_do(people: People) -> None:
+def test_empty_job_list_suggests_next_step(people: People) -> None:
     client = browser(people.owner)
     assert "No jobs yet" in seen(client.get("/jobs/"))
     filtered = seen(client.get("/jobs/?state=failed"))
@@ -161,12 +163,12 @@ def test_empty_lists_say_what_to_do(people: People) -> None:
     assert "Show all jobs" in filtered
 
 
-def test_names_are_text_not_html(people: People) -> None:
+def test_job_names_are_escaped_as_text(people: People) -> None:
     make_job(owner=people.owner, quota=people.quota, name="<script>alert(1)</script>")
     assert b"<script>alert" not in browser(people.owner).get("/jobs/").content
 
 
-def test_only_what_one_may_stop_can_be_chosen(people: People) -> None:
+def test_job_selection_is_limited_to_stoppable_jobs(people: People) -> None:
     mine = make_job(State.RUNNING, owner=people.member, quota=people.quota)
     make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     make_job(State.FAILED, owner=people.member, quota=people.quota)
@@ -174,7 +176,7 @@ def test_only_what_one_may_stop_can_be_chosen(people: People) -> None:
     assert len(browser(people.manager).get("/jobs/").context["stoppable"]) == 2
 
 
-def test_the_fragment_is_the_pages_own_rows_with_what_was_ticked(people: People) -> None:
+def test_job_list_fragment_has_own_rows_and_preserves_ticked_ones(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="train")
     response = browser(people.owner).get(
         "/jobs/", {"state": "running", "id": job.public_id}, headers=fragment("jobs-list")
@@ -186,7 +188,7 @@ def test_the_fragment_is_the_pages_own_rows_with_what_was_ticked(people: People)
 
 
 @pytest.mark.parametrize("headers", [{}, fragment("jobs-list")], ids=["page", "fragment"])
-def test_queries_do_not_grow_with_the_list(
+def test_job_list_query_count_does_not_grow_with_jobs(
     people: People, headers: dict[str, str], django_assert_max_num_queries: Queries
 ) -> None:
     for owner in (people.owner, people.member, people.manager):

@@ -32,7 +32,7 @@ def post(client: Client, text: str = HELLO, **fields: object) -> Response:
     return client.post("/jobs/new", {"text": text, "key": "k1", "do": "submit", **fields})
 
 
-def test_a_pasted_file_becomes_a_job_whose_page_tells_what_was_ignored(people: People) -> None:
+def test_pasted_file_becomes_job_and_page_lists_ignored_fields(people: People) -> None:
     client = browser(people.owner)
     response = post(client, HELLO.replace("\n", "\r\n"))
     job = Job.objects.get()
@@ -44,14 +44,14 @@ def test_a_pasted_file_becomes_a_job_whose_page_tells_what_was_ignored(people: P
     assert "storageGB" in text
 
 
-def test_an_uploaded_file_counts_instead_of_what_was_typed(people: People) -> None:
+def test_uploaded_file_overrides_typed_text(people: People) -> None:
     upload = SimpleUploadedFile("job.json", HELLO.replace("helloworld", "uploaded").encode())
     post(browser(people.owner), "typed", upload=upload)
     assert Job.objects.get().name == "uploaded_16be675e"
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xfa", b"[" * 2_000_000], ids=["no text", "too large"])
-def test_an_upload_that_is_no_text_is_a_problem_and_what_was_typed_stays(people: People, data: bytes) -> None:
+def test_unusable_upload_shows_problem_and_retains_typed_text(people: People, data: bytes) -> None:
     response = post(browser(people.owner), "my own words", upload=SimpleUploadedFile("job.json", data))
     assert response.status_code == 422
     assert "my own words" in seen(response)
@@ -59,7 +59,7 @@ def test_an_upload_that_is_no_text_is_a_problem_and_what_was_typed_stays(people:
 
 
 @pytest.mark.parametrize("text", ["", "{", "<b>&", HELLO.replace('"taskNumber": 1', '"taskNumber": true')])
-def test_what_is_refused_comes_back_with_its_problems(people: People, text: str) -> None:
+def test_refused_submission_returns_text_with_its_problems(people: People, text: str) -> None:
     response = post(browser(people.owner), text)
     assert response.status_code == 422
     assert response.context["text"] == text
@@ -70,7 +70,7 @@ def test_what_is_refused_comes_back_with_its_problems(people: People, text: str)
     assert list(Draft.objects.values_list("text", flat=True)) == ([text] if text else [])
 
 
-def test_a_problem_names_its_line_and_shows_it(people: People) -> None:
+def test_problem_names_its_line_and_shows_it(people: People) -> None:
     broken = HELLO.replace('"taskNumber": 1', '"taskNumber": true')
     [problem] = post(browser(people.owner), broken).context["findings"].problems
     assert problem.pointer == "/taskRoles/0/taskNumber"
@@ -78,13 +78,13 @@ def test_a_problem_names_its_line_and_shows_it(people: People) -> None:
     assert broken.splitlines()[problem.line - 1].strip() == problem.excerpt
 
 
-def test_twice_the_same_page_is_one_job(people: People) -> None:
+def test_new_job_page_submitted_twice_creates_one_job(people: People) -> None:
     client = browser(people.owner)
     assert post(client)["Location"] == post(client)["Location"]
     assert Job.objects.count() == 1
 
 
-def test_a_page_sent_again_with_another_text_asks_once_more(people: People) -> None:
+def test_resubmitted_page_with_changed_text_requires_confirmation(people: People) -> None:
     client = browser(people.owner)
     post(client)
     changed = HELLO.replace("16be675e", "again")
@@ -97,7 +97,7 @@ def test_a_page_sent_again_with_another_text_asks_once_more(people: People) -> N
     assert set(Job.objects.values_list("name", flat=True)) == {"helloworld_16be675e", "helloworld_again"}
 
 
-def test_what_was_typed_stays_while_the_database_is_busy(
+def test_new_job_form_with_busy_database_retains_text(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*_arguments: object, **_options: object) -> None:
@@ -114,14 +114,14 @@ def test_what_was_typed_stays_while_the_database_is_busy(
     assert Job.objects.count() == 1
 
 
-def test_somebody_without_a_place_is_told_so(people: People) -> None:
+def test_submission_without_a_quota_is_refused_with_reason(people: People) -> None:
     Membership.objects.filter(user=people.member).update(role=Role.VIEWER)
     response = post(browser(people.member))
     assert response.status_code == 422
     assert "No quota in any workspace where you can submit jobs." in seen(response)
 
 
-def test_a_place_can_be_chosen_among_those_open_to_the_person(people: People) -> None:
+def test_quota_choice_is_limited_to_accessible_quotas(people: People) -> None:
     other = make_quota(people.quota.workspace, make_cluster("far", name="Far away"), "big", name="Big")
     hidden = make_quota()
     client = browser(people.owner)
@@ -135,11 +135,11 @@ def test_a_place_can_be_chosen_among_those_open_to_the_person(people: People) ->
     assert Job.objects.count() == 1
 
 
-def test_with_one_place_there_is_nothing_to_choose(people: People) -> None:
+def test_quota_choice_with_single_quota_is_hidden(people: People) -> None:
     assert "Run on" not in seen(browser(people.owner).get("/jobs/new"))
 
 
-def test_the_fixed_command_is_shown_and_taken(people: People) -> None:
+def test_fixed_command_is_shown_and_used(people: People) -> None:
     client = browser(people.owner)
     response = post(client, JUPYTER, do="check")
     [command_fix] = response.context["findings"].fixes
@@ -151,12 +151,12 @@ def test_the_fixed_command_is_shown_and_taken(people: People) -> None:
     assert JobFile.objects.get().spec.roles[0].command == command_fix.new
 
 
-def test_the_original_command_is_kept_on_request(people: People) -> None:
+def test_original_command_is_used_on_request(people: People) -> None:
     post(browser(people.owner), JUPYTER, keep_original="on")
     assert JobFile.objects.get().spec.roles[0].command == json.loads(JUPYTER)["taskRoles"][0]["command"]
 
 
-def test_the_editor_fetches_the_fixed_command_alone(people: People) -> None:
+def test_editor_fetches_the_command_fixes_alone(people: People) -> None:
     data = {"text": JUPYTER, "key": "k1", "do": "check", "keep_original": "on"}
     response = browser(people.owner).post("/jobs/new", data, headers=fragment("fixes"))
     text = seen(response)
@@ -164,13 +164,13 @@ def test_the_editor_fetches_the_fixed_command_alone(people: People) -> None:
     assert "checked" in text
 
 
-def test_checking_stores_nothing(people: People) -> None:
+def test_check_stores_no_job_and_no_draft(people: People) -> None:
     post(browser(people.owner), do="check")
     assert not Job.objects.exists()
     assert not Draft.objects.exists()
 
 
-def test_a_draft_is_saved_found_again_and_gone_once_submitted(people: People) -> None:
+def test_draft_is_saved_reopened_and_removed_on_submission(people: People) -> None:
     client = browser(people.owner)
     response = post(client, '{"jobName": "half', do="save")
     draft = Draft.objects.get(owner=people.owner)
@@ -182,7 +182,7 @@ def test_a_draft_is_saved_found_again_and_gone_once_submitted(people: People) ->
     assert not Draft.objects.exists()
 
 
-def test_another_persons_draft_is_neither_shown_nor_deleted(people: People) -> None:
+def test_draft_of_another_person_is_neither_shown_nor_deleted(people: People) -> None:
     draft = Draft.objects.create(owner=people.member, text="bob's own")
     client = browser(people.owner)
     assert "bob's own" not in seen(client.get(f"/jobs/new?draft={draft.pk}"))
@@ -190,7 +190,7 @@ def test_another_persons_draft_is_neither_shown_nor_deleted(people: People) -> N
     assert Draft.objects.filter(pk=draft.pk).exists()
 
 
-def test_again_with_one_change_begins_with_the_file_under_the_next_name(people: People) -> None:
+def test_job_clone_starts_from_the_file_under_the_next_name(people: People) -> None:
     post(browser(people.owner))
     job = Job.objects.get()
     client = browser(people.owner)
@@ -202,20 +202,20 @@ def test_again_with_one_change_begins_with_the_file_under_the_next_name(people: 
     assert Job.objects.get(name="helloworld_16be675e-2").origin == job
 
 
-def test_again_is_for_those_who_may_read_the_file(people: People) -> None:
+def test_job_clone_is_limited_to_readers_of_the_file(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
     assert browser(people.member).get(f"/jobs/new?like={job.public_id}").status_code == 403
     assert browser(people.stranger).get(f"/jobs/new?like={job.public_id}").status_code == 404
     assert browser(people.manager).get(f"/jobs/new?like={job.public_id}").status_code == 200
 
 
-def test_an_origin_one_may_not_see_is_not_linked(people: People) -> None:
+def test_origin_hidden_from_the_user_is_not_linked(people: People) -> None:
     job = make_job(owner=people.stranger)
     post(browser(people.owner), origin=job.public_id)
     assert Job.objects.get(owner=people.owner).origin is None
 
 
-def test_a_link_may_ask_for_a_view_with_everything_unfolded(people: People) -> None:
+def test_new_job_link_can_select_view_and_unfold_groups(people: People) -> None:
     client = browser(people.owner)
     assert 'data-new-view="both">' in seen(client.get("/jobs/new"))
     asked = seen(client.get("/jobs/new?view=form&unfold"))
@@ -224,7 +224,7 @@ def test_a_link_may_ask_for_a_view_with_everything_unfolded(people: People) -> N
     assert 'data-new-view="both">' in seen(client.get("/jobs/new?view=%22%3E"))
 
 
-def test_a_new_job_begins_with_a_file_that_could_be_submitted_under_a_free_name(people: People) -> None:
+def test_new_job_form_starts_with_valid_file_under_free_name(people: People) -> None:
     client = browser(people.owner)
     first = client.get("/jobs/new").context
     assert (first["findings"].problems, first["findings"].dialect) == ((), "dlc")
@@ -235,13 +235,13 @@ def test_a_new_job_begins_with_a_file_that_could_be_submitted_under_a_free_name(
 FORM = {"form-shown": json.dumps({"name": "helloworld_16be675e", "roles-0-cpu": "1"})}
 
 
-def test_what_was_filled_in_without_a_script_is_submitted(people: People) -> None:
+def test_form_fields_without_script_are_submitted(people: People) -> None:
     response = post(browser(people.owner), name="filled-in", **FORM)
     assert response.status_code == 302
     assert JobFile.objects.get().text == HELLO.replace("helloworld_16be675e", "filled-in")
 
 
-def test_a_field_that_is_wrong_is_told_and_nothing_is_submitted_or_lost(people: People) -> None:
+def test_invalid_form_field_shows_error_and_retains_input(people: People) -> None:
     response = post(browser(people.owner), **FORM, **{"name": "filled-in", "roles-0-cpu": "many"})
     assert response.status_code == 422
     page = seen(response)
@@ -251,20 +251,20 @@ def test_a_field_that_is_wrong_is_told_and_nothing_is_submitted_or_lost(people: 
     assert '"filled-in"' in Draft.objects.get().text
 
 
-def test_an_uploaded_file_counts_instead_of_the_form(people: People) -> None:
+def test_uploaded_file_overrides_form_fields(people: People) -> None:
     upload = SimpleUploadedFile("job.json", HELLO.replace("helloworld", "uploaded").encode())
     post(browser(people.owner), "typed", upload=upload, name="filled-in", **FORM)
     assert Job.objects.get().name == "uploaded_16be675e"
 
 
 @pytest.mark.parametrize("example", ["helloworld", "countdown"])
-def test_the_examples_are_accepted(people: People, example: str) -> None:
+def test_example_files_are_accepted(people: People, example: str) -> None:
     client = browser(people.owner)
     text = client.get(f"/jobs/new?example={example}").context["text"]
     assert post(client, text).status_code == 302
 
 
-def test_the_form_asks_for_a_sign_in(db: None) -> None:
+def test_new_job_form_requires_sign_in(db: None) -> None:
     assert browser().get("/jobs/new").status_code == 302
     assert post(browser()).status_code == 302
     assert not Job.objects.exists()
@@ -274,7 +274,7 @@ BOTH = json.dumps({**json.loads(HELLO), "JobType": "PyTorchJob", "JobSpecs": []}
 """OpenPAI's keys beside PAI-DLC's."""
 
 
-def test_what_two_dialects_fit_is_submitted_in_the_chosen_one(people: People) -> None:
+def test_file_fitting_two_dialects_is_submitted_in_chosen_dialect(people: People) -> None:
     client = browser(people.owner)
     refused = post(client, BOTH)
     assert refused.status_code == 422
@@ -283,7 +283,7 @@ def test_what_two_dialects_fit_is_submitted_in_the_chosen_one(people: People) ->
     assert Job.objects.get().dialect == "openpai-v1"
 
 
-def test_the_choice_comes_back_where_it_is_needed(people: People) -> None:
+def test_dialect_choice_is_restored_from_draft_and_clone(people: People) -> None:
     client = browser(people.owner)
     post(client, BOTH, do="save", dialect="openpai-v1")
     draft = Draft.objects.get()
@@ -296,7 +296,7 @@ def test_the_choice_comes_back_where_it_is_needed(people: People) -> None:
     assert again["before_url"] == f"/jobs/{job.public_id}/file"
 
 
-def test_it_is_not_kept_where_the_file_says_it_itself(people: People) -> None:
+def test_dialect_choice_is_dropped_for_unambiguous_file(people: People) -> None:
     client = browser(people.owner)
     post(client, do="save", dialect="openpai-v1")
     page = client.get(f"/jobs/new?draft={Draft.objects.get().pk}")
@@ -304,12 +304,12 @@ def test_it_is_not_kept_where_the_file_says_it_itself(people: People) -> None:
     assert page.context["before_url"] == ""
 
 
-def test_an_unknown_dialect_is_a_mistake_of_the_form(people: People) -> None:
+def test_unknown_dialect_is_refused(people: People) -> None:
     assert post(browser(people.owner), dialect="word").status_code == 422
     assert not Job.objects.exists()
 
 
-def test_queries_do_not_grow_with_the_places(
+def test_new_job_query_count_does_not_grow_with_quotas(
     people: People, django_assert_max_num_queries: Callable[..., AbstractContextManager[object]]
 ) -> None:
     for _number in range(8):

@@ -39,26 +39,26 @@ def get(client: Client, token: str, name: str) -> tuple[int, bytes]:
     return response.status_code, response.content
 
 
-def test_a_token_opens_its_own_attempt(client: Client, attempt: Attempt) -> None:
+def test_relay_token_opens_its_own_attempt(client: Client, attempt: Attempt) -> None:
     assert post(client, attempt.token) == 200
     (attempt.folder / "secrets").write_text("export A=b\n")
     assert get(client, attempt.token, "secrets") == (200, b"export A=b\n")
     assert get(client, attempt.token, "login") == (404, b"")
 
 
-def test_no_browser_has_to_have_been_here(attempt: Attempt) -> None:
+def test_relay_post_without_csrf_cookie_is_accepted(attempt: Attempt) -> None:
     assert post(Client(enforce_csrf_checks=True), attempt.token) == 200
 
 
 @pytest.mark.django_db
-def test_without_it_nothing_is_told(client: Client, attempt: Attempt) -> None:
+def test_relay_without_valid_token_is_refused(client: Client, attempt: Attempt) -> None:
     other = Attempt(attempt.root, "b1-job2-1")
     for token in ("", "wrong", other.token):
         assert post(client, token) == 401
         assert get(client, token, "secrets") == (401, b"")
 
 
-def test_nonsense_and_what_is_over_and_too_much_are_told_apart(
+def test_relay_errors_have_distinct_status_codes(
     client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert post(client, attempt.token, b"nonsense") == 400
@@ -70,7 +70,7 @@ def test_nonsense_and_what_is_over_and_too_much_are_told_apart(
     assert post(client, attempt.token) == 429
 
 
-def test_the_program_brings_what_its_node_has(attempt: Attempt, tmp_path: Path) -> None:
+def test_node_relay_transfers_secrets_logs_and_exit_status(attempt: Attempt, tmp_path: Path) -> None:
     there = tmp_path / "nodes" / "job-console-b1" / "job1-1"
     (tmp_path / "nodes").mkdir()
     (attempt.folder / "secrets").write_text("export A=b\n")
@@ -93,7 +93,7 @@ def test_the_program_brings_what_its_node_has(attempt: Attempt, tmp_path: Path) 
     assert not there.exists()
 
 
-def test_a_folder_that_is_somebody_elses_is_not_used(attempt: Attempt, tmp_path: Path) -> None:
+def test_node_relay_with_symlinked_base_folder_is_refused(attempt: Attempt, tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "job-console-b1").symlink_to(tmp_path)
     console = relay.ConsoleConnection(f"http://127.0.0.1:1{ADDRESS}", attempt.token)
@@ -102,7 +102,7 @@ def test_a_folder_that_is_somebody_elses_is_not_used(attempt: Attempt, tmp_path:
         one.begin()
 
 
-def test_a_console_that_is_away_is_waited_for_and_then_no_longer(
+def test_node_relay_with_unreachable_console_retries_then_gives_up(
     attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nodes").mkdir()
@@ -112,5 +112,5 @@ def test_a_console_that_is_away_is_waited_for_and_then_no_longer(
     assert relay.main([f"http://127.0.0.1:1{ADDRESS}", there, "7", "1", START, "begin"]) == relay.NO_ANSWER
 
 
-def test_whether_it_is_a_console_that_a_node_reaches(client: Client) -> None:
+def test_relay_endpoint_identifies_the_console(client: Client) -> None:
     assert client.get("/courier/").json() == {"console": True}

@@ -25,7 +25,7 @@ def hold(job: Job, node: str, amounts: Amounts) -> None:
     ledger.reserve(request, [(node, amounts)])
 
 
-def test_each_gpu_is_a_square_held_or_free(people: People) -> None:
+def test_node_gpus_are_squares_held_or_free(people: People) -> None:
     cluster = people.quota.cluster
     Node.objects.create(cluster=cluster, name="n1", cpu_milli=8000, memory_mib=4096, gpus={"TITANX": 4})
     mine = make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="mine")
@@ -49,14 +49,14 @@ def test_each_gpu_is_a_square_held_or_free(people: People) -> None:
     assert "foreign" not in text
 
 
-def test_clusters_without_a_quota_of_ours_are_not_shown(people: People) -> None:
+def test_clusters_without_own_quota_are_not_shown(people: People) -> None:
     cluster = make_cluster(name="Somebody else's")
     Node.objects.create(cluster=cluster, name="theirs")
     assert "theirs" not in seen(browser(people.owner).get("/nodes/"))
     assert "theirs" in seen(browser(people.admin).get("/nodes/"))
 
 
-def test_what_the_engine_keeps_a_node_for_is_said_until_it_is_over(people: People) -> None:
+def test_node_reservations_of_the_engine_are_shown_until_they_end(people: People) -> None:
     cluster = people.quota.cluster
     Node.objects.create(cluster=cluster, name="n1", partitions=["all", "gpu"])
     Node.objects.create(cluster=cluster, name="n2")
@@ -84,22 +84,22 @@ def test_what_the_engine_keeps_a_node_for_is_said_until_it_is_over(people: Peopl
     assert "Reserved for maintenance" in text
 
 
-def test_a_node_that_takes_no_jobs_says_so(people: People) -> None:
+def test_unschedulable_node_shows_its_reason(people: People) -> None:
     Node.objects.create(cluster=people.quota.cluster, name="n1", schedulable=False, why="Being repaired")
     text = seen(browser(people.owner).get("/nodes/"))
     assert "not accepting jobs" in text
     assert "Being repaired" in text
 
 
-def test_nothing_known_yet_is_said(people: People) -> None:
+def test_node_list_without_nodes_or_clusters_shows_empty_state(people: People) -> None:
     assert "No nodes reported yet" in seen(browser(people.owner).get("/nodes/"))
     assert "No clusters available" in seen(browser(people.stranger).get("/nodes/"))
 
 
-def test_the_fragment_is_the_list(people: People) -> None:
+def test_node_list_fragment_is_the_list(people: People) -> None:
     text = seen(browser(people.owner).get("/nodes/", headers=fragment("nodes-list")))
     assert text.startswith('<div id="nodes-list"')
 
 
-def test_nodes_ask_for_a_sign_in(db: None) -> None:
+def test_nodes_page_requires_sign_in(db: None) -> None:
     assert browser().get("/nodes/").status_code == 302

@@ -20,7 +20,7 @@ def told(*people: User, text: str = "The cluster moves on Friday.", job: Job | N
     routing.route()
 
 
-def test_the_bell_counts_what_is_new_and_the_page_shows_it(people: People) -> None:
+def test_bell_counts_new_notifications_and_page_shows_them(people: People) -> None:
     told(people.owner)
     client = browser(people.owner)
     home = seen(client.get("/"))
@@ -31,7 +31,7 @@ def test_the_bell_counts_what_is_new_and_the_page_shows_it(people: People) -> No
 
 
 @pytest.mark.parametrize("who", ["member", "manager", "stranger", "admin"])
-def test_nobody_sees_anothers_notifications(people: People, who: str) -> None:
+def test_notifications_of_others_are_neither_shown_nor_marked(people: People, who: str) -> None:
     told(people.owner)
     client = browser(getattr(people, who))
     assert "Friday" not in seen(client.get("/notices/"))
@@ -40,7 +40,7 @@ def test_nobody_sees_anothers_notifications(people: People, who: str) -> None:
     assert inbox.unread(people.owner) == 1
 
 
-def test_reading_marks_what_was_shown_and_not_what_came_since(people: People) -> None:
+def test_mark_read_covers_shown_notifications_not_newer_ones(people: People) -> None:
     told(people.owner)
     client = browser(people.owner)
     shown = client.get("/notices/").context["newest"]
@@ -50,7 +50,7 @@ def test_reading_marks_what_was_shown_and_not_what_came_since(people: People) ->
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "-1", "9" * 40, "١"])
-def test_numbers_that_are_none_mark_nothing(people: People, wrong: str) -> None:
+def test_invalid_numbers_mark_no_notification_as_read(people: People, wrong: str) -> None:
     told(people.owner)
     client = browser(people.owner)
     assert client.post("/notices/read", {"up_to": wrong}).status_code == 302
@@ -58,12 +58,12 @@ def test_numbers_that_are_none_mark_nothing(people: People, wrong: str) -> None:
     assert inbox.unread(people.owner) == 1
 
 
-def test_what_people_wrote_is_text(people: People) -> None:
+def test_notification_text_is_escaped(people: People) -> None:
     told(people.owner, text="<script>alert(1)</script>")
     assert "<script>alert" not in browser(people.owner).get("/notices/").content.decode()
 
 
-def test_a_job_is_linked_for_who_may_see_it(people: People) -> None:
+def test_job_link_is_shown_only_to_permitted_users(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     told(people.owner, job=job)
     client, link = browser(people.owner), f"/jobs/{job.public_id}/"
@@ -72,12 +72,12 @@ def test_a_job_is_linked_for_who_may_see_it(people: People) -> None:
     assert link not in seen(client.get("/notices/"))
 
 
-def test_it_is_said_in_the_readers_language(people: People) -> None:
+def test_notifications_page_uses_the_readers_language(people: People) -> None:
     User.objects.filter(pk=people.owner.pk).update(language="ja")
     assert 'lang="ja"' in seen(browser(people.owner).get("/notices/"))
 
 
-def test_pages_go_on_where_the_last_one_ended(people: People) -> None:
+def test_notification_pages_continue_after_the_previous_one(people: People) -> None:
     for number in range(inbox.PAGE + 2):
         tell([people.owner], Kind.MESSAGE, {"text": f"number {number}."})
     routing.route()
@@ -89,7 +89,7 @@ def test_pages_go_on_where_the_last_one_ended(people: People) -> None:
     assert "number 5." not in older
 
 
-def test_notifications_of_a_kind_in_a_row_are_one_group(people: People) -> None:
+def test_consecutive_notifications_of_one_kind_are_grouped(people: People) -> None:
     tell([people.owner], Kind.FAILED, {"name": "before"})
     for number in range(60):
         tell([people.owner], Kind.SUCCEEDED, {"name": f"job-{number}."})
@@ -104,19 +104,19 @@ def test_notifications_of_a_kind_in_a_row_are_one_group(people: People) -> None:
     assert [len(row.others) for row in inbox.list_notifications(people.owner).rows] == [0, 58, 0, 0]
 
 
-def test_more_than_counted_are_shown_as_more(people: People) -> None:
+def test_bell_count_above_the_limit_is_shown_as_99_plus(people: People) -> None:
     for _number in range(inbox.COUNTED + 5):
         tell([people.owner], Kind.MESSAGE, {"text": "again"})
     routing.route()
     assert "99+" in seen(browser(people.owner).get("/notices/bell"))
 
 
-def test_an_empty_page_says_what_it_is_for(people: People) -> None:
+def test_empty_notifications_page_shows_explanation(people: People) -> None:
     assert "No notifications" in seen(browser(people.owner).get("/notices/"))
 
 
 @pytest.mark.parametrize("kind", [value for value, _label in CHOICES])
-def test_every_kind_has_a_sentence_even_without_its_details(people: People, kind: str) -> None:
+def test_notification_kind_without_details_still_has_a_sentence(people: People, kind: str) -> None:
     tell([people.owner], Kind(kind), {"name": "bert"})
     routing.route()
     [row] = inbox.list_notifications(people.owner).rows
@@ -125,7 +125,7 @@ def test_every_kind_has_a_sentence_even_without_its_details(people: People, kind
     assert "%(" not in row.told.title + row.told.text
 
 
-def test_notifications_go_with_their_event(people: People) -> None:
+def test_notification_is_deleted_with_its_event(people: People) -> None:
     told(people.owner)
     Notification.objects.get().event.delete()
     assert "No notifications" in seen(browser(people.owner).get("/notices/"))

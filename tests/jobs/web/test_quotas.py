@@ -54,7 +54,7 @@ def wait(owner: User, quota: Quota, gpus: int, name: str) -> Job:
     return job
 
 
-def test_bars_tell_used_reserved_borrowed_and_free(people: People) -> None:
+def test_quota_bars_show_used_reserved_borrowed_and_free(people: People) -> None:
     hold(people.quota, people.owner, 2, holder="a")
     hold(people.quota, people.owner, 1, holder="b", running=False)
     hold(people.quota, people.member, 2, holder="c", borrowed=True)
@@ -68,7 +68,7 @@ def test_bars_tell_used_reserved_borrowed_and_free(people: People) -> None:
     assert bars["A100"].segments == [], "without a limit there is nothing to be part of"
 
 
-def test_a_quota_counts_what_is_held_below_it(people: People) -> None:
+def test_quota_counts_holdings_of_its_child_quotas(people: People) -> None:
     child = make_quota(people.quota.workspace, people.quota.cluster, "child", parent=people.quota)
     hold(child, people.owner, 2, holder="a")
     shown = browser(people.owner).get("/quotas/").context["quotas"]
@@ -78,7 +78,7 @@ def test_a_quota_counts_what_is_held_below_it(people: People) -> None:
     ]
 
 
-def test_who_uses_a_quota_are_those_below_it_too(people: People) -> None:
+def test_quota_users_include_those_of_child_quotas(people: People) -> None:
     top = make_quota(people.quota.workspace, people.quota.cluster, name="Top", accepts_jobs=False)
     elsewhere = make_quota(None, people.quota.cluster, name="Elsewhere", parent=top)
     people.quota.parent = top
@@ -92,7 +92,7 @@ def test_who_uses_a_quota_are_those_below_it_too(people: People) -> None:
     assert "Other workspaces" in seen(browser(people.member).get("/quotas/"))
 
 
-def test_what_waits_is_told_and_named(people: People) -> None:
+def test_waiting_jobs_of_a_quota_are_counted_and_linked(people: People) -> None:
     hold(people.quota, people.owner, 6, holder="a")
     job = wait(people.owner, people.quota, 4, "patient")
     text = seen(browser(people.member).get("/quotas/"))
@@ -100,7 +100,7 @@ def test_what_waits_is_told_and_named(people: People) -> None:
     assert f'href="/jobs/{job.public_id}/"' in text
 
 
-def test_strangers_see_their_own_quotas_only_and_admins_all(people: People) -> None:
+def test_quotas_page_shows_own_quotas_and_all_to_admins(people: People) -> None:
     foreign = make_quota(name="Foreign quota")
     assert "Foreign quota" not in seen(browser(people.owner).get("/quotas/"))
     assert "No resource quotas available" in seen(browser(people.stranger).get("/quotas/"))
@@ -123,31 +123,31 @@ def ask(people: People, user: User | None = None, **values: Any) -> str:
     return seen(browser(user or people.owner).get("/quotas/", asked, headers=fragment("what-if")))
 
 
-def test_what_if_says_that_it_would_start_and_where(people: People) -> None:
+def test_quota_check_for_fitting_job_names_its_node_and_stores_nothing(people: People) -> None:
     before = (Request.objects.count(), Reservation.objects.count(), Job.objects.count())
     assert "Can start now on n1." in ask(people)
     assert (Request.objects.count(), Reservation.objects.count(), Job.objects.count()) == before
 
 
-def test_what_if_says_why_not_as_a_waiting_job_would(people: People) -> None:
+def test_quota_check_for_blocked_job_gives_the_reason(people: People) -> None:
     hold(people.quota, people.owner, 4, holder="a")
     assert "Waiting for quota Default: 4 GPUs requested, 4 GPUs of 6 GPUs in use" in ask(people)
     assert "allows at most 6 GPUs" in ask(people, gpus=7)
     assert "no TITANX GPU on" in ask(people, gpus=1, gpu_type="TITANX")
 
 
-def test_what_if_keeps_what_was_asked_and_says_what_is_wrong_with_it(people: People) -> None:
+def test_quota_check_with_invalid_input_shows_error_and_retains_input(people: People) -> None:
     text = ask(people, gpus="many")
     assert "Enter a whole number" in text
     assert 'value="many"' in text
 
 
-def test_nobody_asks_about_quotas_that_are_not_theirs(people: People) -> None:
+def test_quota_check_for_inaccessible_quota_is_refused(people: People) -> None:
     foreign = make_quota(name="Foreign quota")
     assert "Select a valid choice" in ask(people, quota=submission.target_address(foreign))
 
 
-def test_use_over_time_is_drawn_from_whole_hours(people: People) -> None:
+def test_usage_chart_is_drawn_from_whole_hours(people: People) -> None:
     hold(people.quota, people.owner, 2, holder="a")
     now = timezone.now()
     Reservation.objects.update(created_at=now - timedelta(hours=3, minutes=now.minute))
@@ -156,13 +156,13 @@ def test_use_over_time_is_drawn_from_whole_hours(people: People) -> None:
     assert "2.0]" in seen(browser(people.owner).get("/quotas/"))
 
 
-def test_the_fragment_is_the_list(people: People) -> None:
+def test_quota_list_fragment_is_the_list(people: People) -> None:
     text = seen(browser(people.owner).get("/quotas/", headers=fragment("quotas-list")))
     assert text.startswith('<div id="quotas-list"')
     assert "what-if" not in text
 
 
-def test_queries_do_not_grow(people: People, django_assert_max_num_queries: object) -> None:
+def test_quotas_page_query_count_does_not_grow(people: People, django_assert_max_num_queries: object) -> None:
     for number in range(8):
         quota = make_quota(people.quota.workspace, people.quota.cluster, parent=people.quota)
         hold(quota, people.owner, 1, holder=f"h{number}")
@@ -173,7 +173,7 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: obje
         client.get("/quotas/")
 
 
-def test_a_free_square_begins_a_job_on_such_a_gpu(people: People) -> None:
+def test_free_gpu_square_links_to_new_job_with_such_a_gpu(people: People) -> None:
     text = seen(browser(people.owner).get("/nodes/"))
     address = "/jobs/new?gpus=1&gpu_type=A100&place=vision/local/default"
     assert f'href="{address}"' in text
@@ -182,7 +182,7 @@ def test_a_free_square_begins_a_job_on_such_a_gpu(people: People) -> None:
     assert page.context["form"]["place"].value() == "vision/local/default"
 
 
-def test_a_draining_node_says_who_and_why(people: People) -> None:
+def test_draining_node_shows_actor_and_reason(people: People) -> None:
     Node.objects.update(state="draining", state_why="new disks", state_by=people.admin)
     text = seen(browser(people.owner).get("/nodes/"))
     assert "Draining" in text
@@ -190,5 +190,5 @@ def test_a_draining_node_says_who_and_why(people: People) -> None:
     assert "start a job here" not in text
 
 
-def test_quotas_ask_for_a_sign_in(db: None) -> None:
+def test_quotas_page_requires_sign_in(db: None) -> None:
     assert browser().get("/quotas/").status_code == 302

@@ -59,7 +59,7 @@ EVERYBODY = [
 
 
 @pytest.mark.parametrize(("who", "status", "reads"), EVERYBODY)
-def test_who_sees_the_jobs_and_who_their_values(
+def test_sweep_page_shows_jobs_and_values_per_role(
     people: People, sweep: Sweep, who: str, status: int, reads: bool
 ) -> None:
     client = browser(getattr(people, who))
@@ -73,7 +73,7 @@ def test_who_sees_the_jobs_and_who_their_values(
 
 
 @pytest.mark.parametrize("name", ["sweeps", "sweep", "sweep_stop", "sweep_again", "sweep_change"])
-def test_nobody_comes_in_unsigned(sweep: Sweep, name: str) -> None:
+def test_sweep_pages_require_sign_in(sweep: Sweep, name: str) -> None:
     there = reverse(name) if name == "sweeps" else address(sweep, name)
     method = browser().get if name in {"sweeps", "sweep"} else browser().post
     response = method(there)
@@ -83,7 +83,7 @@ def test_nobody_comes_in_unsigned(sweep: Sweep, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sweep_stop", "sweep_again", "sweep_change"])
 @pytest.mark.parametrize(("who", "status"), [("member", 403), ("stranger", 404)])
-def test_who_may_not_act_changes_nothing(
+def test_sweep_action_by_unauthorized_user_changes_nothing(
     people: People, sweep: Sweep, name: str, who: str, status: int
 ) -> None:
     assert browser(getattr(people, who)).post(address(sweep, name), {"at_once": 3}).status_code == status
@@ -93,7 +93,7 @@ def test_who_may_not_act_changes_nothing(
 
 
 @pytest.mark.parametrize("who", ["owner", "manager", "admin"])
-def test_all_of_it_is_stopped(people: People, sweep: Sweep, who: str) -> None:
+def test_sweep_stop_stops_all_its_jobs(people: People, sweep: Sweep, who: str) -> None:
     response = browser(getattr(people, who)).post(address(sweep, "sweep_stop"), follow=True)
     assert "Stopping 1 job." in seen(response)
     assert not Job.objects.filter(state=State.QUEUED).exists()
@@ -101,7 +101,7 @@ def test_all_of_it_is_stopped(people: People, sweep: Sweep, who: str) -> None:
     assert "Stop all" not in seen(response)
 
 
-def test_how_many_at_once_is_changed_within_bounds(people: People, sweep: Sweep) -> None:
+def test_sweep_concurrency_is_changed_within_limits(people: People, sweep: Sweep) -> None:
     client = browser(people.owner)
     assert "At most 2 jobs can run at once." in seen(
         client.post(address(sweep, "sweep_change"), {"at_once": 2}, follow=True)
@@ -113,7 +113,7 @@ def test_how_many_at_once_is_changed_within_bounds(people: People, sweep: Sweep)
     assert not SweepRun.objects.filter(waits=True).exists()
 
 
-def test_a_failed_one_that_can_not_run_again_is_told(people: People, sweep: Sweep) -> None:
+def test_sweep_rerun_of_unreadable_job_file_shows_message(people: People, sweep: Sweep) -> None:
     JobFile.objects.filter(job__state=State.FAILED).update(text="{")
     response = browser(people.owner).post(address(sweep, "sweep_again"), follow=True)
     assert response.status_code == 200
@@ -121,7 +121,7 @@ def test_a_failed_one_that_can_not_run_again_is_told(people: People, sweep: Swee
     assert Job.objects.count() == 3
 
 
-def test_two_jobs_are_compared_by_their_values_and_files(people: People, sweep: Sweep) -> None:
+def test_comparison_of_two_jobs_shows_differing_values_and_files(people: People, sweep: Sweep) -> None:
     told = seen(browser(people.owner).get(address(sweep), {"of": ["1", "3"]}))
     compared = told.partition('id="comparison"')[2]
     assert "From train-1 to train-3" in compared
@@ -130,19 +130,21 @@ def test_two_jobs_are_compared_by_their_values_and_files(people: People, sweep: 
 
 
 @pytest.mark.parametrize("chosen", [["1"], ["1", "2", "3"], ["1", "9"], ["x", "²"]])
-def test_a_comparison_needs_two(people: People, sweep: Sweep, chosen: list[str]) -> None:
+def test_comparison_without_two_jobs_requests_a_selection(
+    people: People, sweep: Sweep, chosen: list[str]
+) -> None:
     response = browser(people.owner).get(address(sweep), {"of": chosen})
     assert "Select two jobs to compare" in seen(response)
     assert response.context["comparison"] is None
 
 
-def test_members_compare_nothing(people: People, sweep: Sweep) -> None:
+def test_comparison_is_hidden_from_members(people: People, sweep: Sweep) -> None:
     told = seen(browser(people.member).get(address(sweep), {"of": ["1", "3"]}))
     assert "comparison-title" not in told
     assert "0.001" not in told
 
 
-def test_the_jobs_follow_with_the_ticked_ones_alone(people: People, sweep: Sweep) -> None:
+def test_sweep_jobs_fragment_preserves_ticked_jobs(people: People, sweep: Sweep) -> None:
     response = browser(people.owner).get(address(sweep), {"of": "2"}, headers=fragment("sweep-jobs"))
     told = seen(response)
     assert "<h1" not in told
@@ -151,7 +153,7 @@ def test_the_jobs_follow_with_the_ticked_ones_alone(people: People, sweep: Sweep
         assert bus.job_name(run.job.public_id) in told.partition("data-live=")[2].partition(">")[0]
 
 
-def test_a_job_that_was_deleted_leads_nowhere(people: People, sweep: Sweep) -> None:
+def test_deleted_job_of_a_sweep_is_not_linked(people: People, sweep: Sweep) -> None:
     run = sweep.runs.get(number=1)
     Job.objects.filter(pk=run.job_id).update(deleted_at=run.job.created_at)
     told = seen(browser(people.owner).get(address(sweep)))
@@ -159,12 +161,12 @@ def test_a_job_that_was_deleted_leads_nowhere(people: People, sweep: Sweep) -> N
     assert "Select two jobs" in seen(browser(people.owner).get(address(sweep), {"of": ["1", "2"]}))
 
 
-def test_nothing_is_left_of_it(people: People, sweep: Sweep) -> None:
+def test_sweep_without_jobs_shows_no_jobs_left(people: People, sweep: Sweep) -> None:
     sweep.runs.all().delete()
     assert "No jobs left" in seen(browser(people.owner).get(address(sweep)))
 
 
-def test_of_several_rounds_the_last_counts(people: People, sweep: Sweep) -> None:
+def test_sweep_summary_counts_the_last_round_only(people: People, sweep: Sweep) -> None:
     job = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota, name="anew")
     SweepRun.objects.create(sweep=sweep, job=job, number=2, round=2, values={"env.LR": "0.01"})
     told = seen(browser(people.owner).get(address(sweep)))
@@ -174,7 +176,7 @@ def test_of_several_rounds_the_last_counts(people: People, sweep: Sweep) -> None
     assert "Succeeded: 2" in seen(browser(people.owner).get(reverse("sweeps")))
 
 
-def test_a_job_says_of_which_sweep_it_is(people: People, sweep: Sweep) -> None:
+def test_job_page_links_to_its_sweep(people: People, sweep: Sweep) -> None:
     job = sweep.runs.get(number=1).job
     told = seen(browser(people.owner).get(f"/jobs/{job.public_id}/"))
     assert f'href="{address(sweep)}"' in told
@@ -183,7 +185,7 @@ def test_a_job_says_of_which_sweep_it_is(people: People, sweep: Sweep) -> None:
 
 
 @pytest.mark.parametrize(("who", "count"), [("owner", 3), ("member", 3), ("admin", 3), ("stranger", 0)])
-def test_the_list_of_jobs_shows_those_of_one_sweep(
+def test_job_list_with_sweep_filter_shows_only_its_jobs(
     people: People, sweep: Sweep, who: str, count: int
 ) -> None:
     make_job(owner=people.owner, quota=people.quota, name="alone")
@@ -195,13 +197,13 @@ def test_the_list_of_jobs_shows_those_of_one_sweep(
     assert [job.name for job in failed.context["jobs"]] == ["train-2"]
 
 
-def test_no_sweeps_yet(people: People) -> None:
+def test_sweep_list_without_sweeps_shows_empty_state(people: People) -> None:
     told = seen(browser(people.owner).get(reverse("sweeps")))
     assert "No sweeps yet" in told
     assert f'href="{reverse("sweeps")}"' in seen(browser(people.owner).get("/jobs/"))
 
 
-def test_the_list_goes_on_without_a_gap(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_list_pages_continue_without_gap(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "PAGE", 2)
     for name in ("a", "b", "c"):
         make_sweep(people, name, ("1",))
@@ -214,7 +216,9 @@ def test_the_list_goes_on_without_a_gap(people: People, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("count", [1, 30])
-def test_queries_do_not_grow(people: People, count: int, django_assert_max_num_queries: Queries) -> None:
+def test_sweep_pages_query_count_does_not_grow(
+    people: People, count: int, django_assert_max_num_queries: Queries
+) -> None:
     sweep = make_sweep(people, values=tuple(str(number) for number in range(count)))
     for number in range(count):
         make_sweep(people, f"other{number}", ("1",))

@@ -29,7 +29,7 @@ def issued(user: User, scopes: tuple[str, ...] = ("read",), lifetime: timedelta 
     return tokens.issue(user, scopes=scopes, lifetime=lifetime)
 
 
-def test_a_token_is_recognised_and_known_by_nobody_afterwards(user: User) -> None:
+def test_token_is_verified_and_stored_only_as_digest(user: User) -> None:
     token = issued(user, ("submit", "read", "read"))
     row = tokens.verify(token)
     assert row is not None
@@ -39,7 +39,7 @@ def test_a_token_is_recognised_and_known_by_nobody_afterwards(user: User) -> Non
     assert not any(token in value or token.rpartition("_")[2] in value for value in stored)
 
 
-def test_two_tokens_have_nothing_in_common(user: User) -> None:
+def test_tokens_share_no_parts(user: User) -> None:
     first, second = issued(user).split("_"), issued(user).split("_")
     assert first[1] != second[1]
     assert first[2:] != second[2:]
@@ -47,29 +47,29 @@ def test_two_tokens_have_nothing_in_common(user: User) -> None:
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
-def test_any_other_token_is_none(user: User, part: int) -> None:
+def test_altered_token_is_rejected(user: User, part: int) -> None:
     pieces = issued(user).split("_", 2)
     pieces[part] = pieces[part][::-1]
     assert tokens.verify("_".join(pieces)) is None
 
 
-def test_a_digest_is_of_no_use_under_another_key(user: User, settings: LazySettings) -> None:
+def test_token_digest_under_another_key_is_rejected(user: User, settings: LazySettings) -> None:
     token = issued(user)
     settings.SECRET_KEY = "another key that is long enough to be one"
     assert tokens.verify(token) is None
 
 
-def test_a_token_ends_with_its_time(user: User) -> None:
+def test_token_is_rejected_after_its_lifetime(user: User) -> None:
     assert tokens.verify(issued(user, lifetime=timedelta(seconds=-1))) is None
 
 
-def test_a_token_ends_with_the_account(user: User) -> None:
+def test_token_of_inactive_account_is_rejected(user: User) -> None:
     token = issued(user)
     User.objects.update(is_active=False)
     assert tokens.verify(token) is None
 
 
-def test_only_its_owner_revokes_a_token_and_only_once(user: User) -> None:
+def test_token_is_revoked_only_by_its_owner_and_only_once(user: User) -> None:
     token = issued(user)
     pk = AccessToken.objects.get().pk
     assert not tokens.revoke(make_user(), pk)
@@ -79,13 +79,13 @@ def test_only_its_owner_revokes_a_token_and_only_once(user: User) -> None:
     assert not tokens.revoke(user, pk)
 
 
-def test_a_scope_that_there_is_not_is_refused(user: User) -> None:
+def test_unknown_scope_is_refused(user: User) -> None:
     with pytest.raises(ValueError, match="everything"):
         issued(user, ("read", "everything"))
     assert not AccessToken.objects.exists()
 
 
-def test_using_a_token_is_one_query_and_now_and_then_a_write(user: User) -> None:
+def test_token_use_takes_one_query_and_an_occasional_write(user: User) -> None:
     token = issued(user)
     tokens.verify(token)
     with CaptureQueriesContext(connection) as seen:
@@ -107,7 +107,7 @@ def command(*arguments: str) -> dict[str, str]:
     return told
 
 
-def test_the_command_prints_a_token_that_works_and_when_it_ends(user: User) -> None:
+def test_issue_token_command_prints_working_token_and_its_expiry(user: User) -> None:
     told = command("olga", "--scopes", "read", "stop", "--days", "7")
     row = tokens.verify(told["token"])
     assert row is not None
@@ -116,13 +116,13 @@ def test_the_command_prints_a_token_that_works_and_when_it_ends(user: User) -> N
     assert abs(row.expires_at - timezone.now() - timedelta(days=7)) < timedelta(minutes=1)
 
 
-def test_the_command_gives_all_scopes_unless_told_otherwise(user: User) -> None:
+def test_issue_token_command_without_scopes_gives_all_scopes(user: User) -> None:
     row = tokens.verify(command("olga")["token"])
     assert row is not None
     assert set(row.scopes) == set(tokens.SCOPES)
 
 
-def test_the_command_prints_the_token_alone_for_a_pipe(user: User) -> None:
+def test_issue_token_command_with_plain_prints_the_token_alone(user: User) -> None:
     printed = StringIO()
     call_command("issue_token", "olga", "--plain", stdout=printed)
     row = tokens.verify(printed.getvalue().removesuffix("\n"))
@@ -131,15 +131,13 @@ def test_the_command_prints_the_token_alone_for_a_pipe(user: User) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("nobody",), ("olga", "--days", "0"), ("olga", "--scopes", "fly")])
-def test_the_command_says_what_is_wrong(user: User, arguments: tuple[str, ...]) -> None:
+def test_issue_token_command_with_wrong_arguments_is_refused(user: User, arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         command(*arguments)
     assert not AccessToken.objects.exists()
 
 
-def test_token_survives_a_new_secret_key_while_the_old_one_is_kept(
-    user: User, settings: LazySettings
-) -> None:
+def test_token_survives_new_secret_key_with_old_one_as_fallback(user: User, settings: LazySettings) -> None:
     first, second = issued(user), issued(user)
     old = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, [old]

@@ -48,7 +48,7 @@ def fields_of(user: User) -> dict[str, str]:
     }
 
 
-def test_staff_makes_nobody_more_than_they_are(staff: Client) -> None:
+def test_staff_cannot_grant_powers_to_a_user(staff: Client) -> None:
     user = make_user("bob")
     powers = {
         "is_staff": "on",
@@ -75,7 +75,7 @@ def test_staff_makes_nobody_more_than_they_are(staff: Client) -> None:
     assert not user.user_permissions.exists()
 
 
-def test_staff_does_not_touch_themselves_other_staff_or_superusers(staff: Client, helper: User) -> None:
+def test_staff_cannot_change_themselves_other_staff_or_superusers(staff: Client, helper: User) -> None:
     root, other = make_user("root", admin=True), make_user("other", is_staff=True)
     for user in (helper, root, other):
         for path in ("change/", "password/", "delete/"):
@@ -88,7 +88,7 @@ def test_staff_does_not_touch_themselves_other_staff_or_superusers(staff: Client
     assert not helper.is_superuser
 
 
-def test_staff_gives_no_permissions_and_no_superusers_by_groups(staff: Client) -> None:
+def test_staff_cannot_grant_permissions_or_superusers_by_groups(staff: Client) -> None:
     assert staff.post("/admin/auth/group/add/", {"name": "all"}).status_code == 403
     made = {
         "source": "ldap",

@@ -11,7 +11,7 @@ from tests.factories import make_quota, make_user
 
 
 @pytest.mark.django_db
-def test_use_by_hours_says_which_rows_count_cores() -> None:
+def test_usage_hours_page_names_cpu_cores_rows() -> None:
     quota = make_quota()
     for gpu_type in ("", "A100"):
         UsageHour.objects.create(quota=quota, hour=timezone.now(), gpu_type=gpu_type, seconds=60)
@@ -23,7 +23,7 @@ def test_use_by_hours_says_which_rows_count_cores() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("staff", [False, True])
-def test_use_by_hours_is_for_those_with_the_right_to_see_it(*, staff: bool) -> None:
+def test_usage_hours_page_requires_view_permission(*, staff: bool) -> None:
     person = make_user("olga")
     person.is_staff = staff
     person.save()

@@ -79,29 +79,29 @@ def only(outcome: Outcome) -> Decision:
 # --- gang, order, what stands ahead ---------------------------------------------------------------------
 
 
-def test_what_fits_starts() -> None:
+def test_fitting_job_starts() -> None:
     assert verdicts(passed([ask("a", gpus(2))], [machine(A100=4)])) == {"a": None}
 
 
-def test_a_gang_starts_whole_or_not_at_all() -> None:
+def test_gang_starts_whole_or_not_at_all() -> None:
     nodes = [machine(A100=4), machine("n2", A100=4)]
     assert only(passed([ask("a", gpus(3), count=3)], nodes)).why is Why.EXCEEDS_CLUSTER
     decision = only(passed([ask("a", gpus(3), count=2)], nodes))
     assert [node for node, _here in decision.placement] == ["n1", "n2"]
 
 
-def test_a_gpu_type_nobody_has_is_told_with_the_types_there_are() -> None:
+def test_unknown_gpu_type_is_refused_with_the_available_types() -> None:
     decision = only(passed([ask("a", gpus(1, "TITANX"))], [machine(A100=1, P100=1)]))
     assert decision.why is Why.NO_SUCH_GPU
     assert decision.params == {"gpu_type": "TITANX", "types": "A100, P100"}
 
 
-def test_any_type_will_do_when_none_is_named() -> None:
+def test_job_without_gpu_type_is_placed_on_any_type() -> None:
     decision = only(passed([ask("a", gpus(2, ""))], [machine(A100=1, P100=1)]))
     assert decision.placement[0][1].gpus == {"A100": 1, "P100": 1}
 
 
-def test_a_limit_for_a_type_binds_a_job_that_did_not_name_it() -> None:
+def test_type_limit_binds_job_without_named_type() -> None:
     few = Account(1, "few", 1, Limits(gpus_by_type={"A100": 1}))
     decision = only(passed([ask("a", gpus(2, ""))], [machine(A100=4)], [few]))
     assert (decision.why, decision.params["kind"], decision.params["limit"]) == (Why.EXCEEDS_QUOTA, "A100", 1)
@@ -110,32 +110,32 @@ def test_a_limit_for_a_type_binds_a_job_that_did_not_name_it() -> None:
     assert (decision.why, decision.params["kind"], decision.params["used"]) == (Why.QUOTA, "A100", 1)
 
 
-def test_an_earlier_gang_is_not_delayed_by_a_later_small_job() -> None:
+def test_earlier_gang_is_not_delayed_by_later_small_job() -> None:
     busy = [held("x", gpus(2))]
     outcome = passed([ask("a", gpus(4)), ask("b", gpus(1))], [machine(A100=4)], holdings=busy)
     assert verdicts(outcome) == {"a": Why.CAPACITY, "b": Why.TURN}
 
 
-def test_what_a_gang_could_use_is_kept_on_every_node_that_may_get_free_for_it() -> None:
+def test_gang_reserves_room_on_every_node_likely_to_be_freed() -> None:
     nodes = [machine(f"n{i}", A100=4) for i in (1, 2)]
     busy = [held("x", gpus(2), "n1"), held("y", gpus(2), "n2")]
     outcome = passed([ask("a", gpus(4)), ask("b", gpus(1))], nodes, holdings=busy)
     assert verdicts(outcome) == {"a": Why.CAPACITY, "b": Why.TURN}
 
 
-def test_a_cpu_job_passes_a_gang_that_waits_for_gpus() -> None:
+def test_cpu_job_passes_gang_waiting_for_gpus() -> None:
     outcome = passed(
         [ask("a", gpus(4)), ask("b", Amounts(1000, GiB))], [machine(A100=4)], holdings=[held("x", gpus(2))]
     )
     assert verdicts(outcome) == {"a": Why.CAPACITY, "b": None}
 
 
-def test_what_can_never_start_holds_nobody_up() -> None:
+def test_impossible_job_does_not_delay_others() -> None:
     outcome = passed([ask("a", gpus(9)), ask("b", gpus(4))], [machine(A100=4)])
     assert verdicts(outcome) == {"a": Why.EXCEEDS_CLUSTER, "b": None}
 
 
-def test_a_higher_priority_goes_first_until_a_lower_one_has_waited_long_enough() -> None:
+def test_higher_priority_goes_first_until_lower_one_has_aged() -> None:
     def first(waited: float) -> str:
         line = [
             ask("a", gpus(4), priority=1, since=NOW - waited),
@@ -147,14 +147,14 @@ def test_a_higher_priority_goes_first_until_a_lower_one_has_waited_long_enough()
     assert first(9 * AGING_S) == "a"
 
 
-def test_the_workspace_that_holds_less_goes_first() -> None:
+def test_workspace_holding_less_goes_first() -> None:
     accounts = [Account(1, "much", 1), Account(2, "little", 2)]
     line = [ask("a", gpus(2), quota=1), ask("b", gpus(2), quota=2)]
     outcome = passed(line, [machine(A100=4)], accounts, [held("x", gpus(2), quota=1)])
     assert verdicts(outcome) == {"b": None, "a": Why.CAPACITY}
 
 
-def test_workspaces_take_turns_where_all_else_is_equal() -> None:
+def test_workspaces_take_turns_with_all_else_equal() -> None:
     accounts = [Account(1, "one", 1), Account(2, "two", 2)]
     line = [ask(name, gpus(1), quota=1 if name < "d" else 2, since=NOW) for name in "abcdef"]
     order = [decision.holder for decision in passed(line, [machine(A100=6)], accounts).decisions]
@@ -164,7 +164,7 @@ def test_workspaces_take_turns_where_all_else_is_equal() -> None:
 # --- limits -------------------------------------------------------------------------------------------
 
 
-def test_a_full_quota_holds_up_its_own_people_only() -> None:
+def test_full_quota_delays_only_its_own_jobs() -> None:
     accounts = [Account(1, "small", 1, Limits(gpus=2)), Account(2, "open", 2)]
     line = [ask("a", gpus(1)), ask("b", gpus(1), quota=2)]
     outcome = passed(line, [machine(A100=4)], accounts, [held("x", gpus(2))])
@@ -173,12 +173,12 @@ def test_a_full_quota_holds_up_its_own_people_only() -> None:
     assert next(each.params for each in outcome.decisions if each.holder == "a") == params
 
 
-def test_more_than_the_whole_quota_is_told_apart_from_waiting() -> None:
+def test_job_larger_than_its_quota_is_refused_with_own_reason() -> None:
     small = Account(1, "small", 1, Limits(gpus_by_type={"A100": 1}))
     assert only(passed([ask("a", gpus(2))], [machine(A100=4)], [small])).why is Why.EXCEEDS_QUOTA
 
 
-def test_what_hangs_below_a_quota_counts_in_it() -> None:
+def test_quota_counts_holdings_of_its_child_quotas() -> None:
     accounts = [
         Account(1, "left", 1, Limits(gpus=3), parent_id=3),
         Account(2, "right", 2, parent_id=3),
@@ -188,14 +188,14 @@ def test_what_hangs_below_a_quota_counts_in_it() -> None:
     assert only(outcome).params["quota"] == "both"
 
 
-def test_one_person_does_not_take_the_whole_quota() -> None:
+def test_person_limit_prevents_taking_the_whole_quota() -> None:
     capped = Account(1, "capped", 1, person=Limits(gpus=2))
     line = [ask("a", gpus(1), owner_id=7), ask("b", gpus(1), owner_id=8)]
     outcome = passed(line, [machine(A100=8)], [capped], [held("x", gpus(2), owner_id=7)])
     assert verdicts(outcome) == {"a": Why.PERSON, "b": None}
 
 
-def test_public_resources_have_one_limit_a_person_whatever_the_quota() -> None:
+def test_public_resources_share_one_person_limit_across_quotas() -> None:
     accounts = [Account(i, "public", i, person=Limits(gpus=2), public=True) for i in (1, 2)]
     outcome = passed(
         [ask("a", gpus(1), owner_id=7)],
@@ -206,13 +206,13 @@ def test_public_resources_have_one_limit_a_person_whatever_the_quota() -> None:
     assert only(outcome).why is Why.PERSON
 
 
-def test_without_gpu_hours_left_only_what_needs_no_gpu_starts() -> None:
+def test_quota_without_gpu_hours_left_starts_only_cpu_jobs() -> None:
     spent = Account(1, "spent", 1, hours_left=False)
     outcome = passed([ask("a", gpus(1)), ask("b", Amounts(1000, GiB))], [machine(A100=8)], [spent])
     assert verdicts(outcome) == {"a": Why.HOURS, "b": None}
 
 
-def test_a_lowered_limit_stops_nothing_and_lets_nothing_in() -> None:
+def test_lowered_limit_stops_no_jobs_and_admits_none() -> None:
     lowered = Account(1, "lowered", 1, Limits(gpus=1))
     outcome = passed([ask("a", gpus(1))], [machine(A100=8)], [lowered], [held("x", gpus(4))])
     assert verdicts(outcome) == {"a": Why.QUOTA}
@@ -222,19 +222,19 @@ def test_a_lowered_limit_stops_nothing_and_lets_nothing_in() -> None:
 # --- what would start -----------------------------------------------------------------------------------
 
 
-def test_a_waiting_gang_hears_how_many_replicas_would_start_now() -> None:
+def test_waiting_gang_reports_replicas_able_to_start_now() -> None:
     outcome = passed([ask("a", gpus(1), count=8)], [machine(A100=8)], holdings=[held("x", gpus(3))])
     decision = only(outcome)
     assert (decision.why, decision.params["fits_now"], decision.params["free"]) == (Why.CAPACITY, 5, 5)
 
 
-def test_a_single_replica_hears_how_many_gpus_one_node_has_for_it() -> None:
+def test_waiting_single_replica_reports_gpus_free_on_one_node() -> None:
     nodes = [machine("n1", A100=8), machine("n2", A100=8)]
     busy = [held("x", gpus(5), "n1"), held("y", gpus(6), "n2")]
     assert only(passed([ask("a", gpus(8))], nodes, holdings=busy)).params["gpus_now"] == 3
 
 
-def test_no_nodes_yet_is_not_a_verdict_about_the_job() -> None:
+def test_cluster_without_usable_nodes_gives_no_nodes_reason() -> None:
     assert verdicts(passed([ask("a", gpus(1))], [])) == {"a": Why.NO_NODES}
     cordoned = Machine("n1", gpus(4), usable=False)
     assert verdicts(passed([ask("a", gpus(1))], [cordoned])) == {"a": Why.NO_NODES}
@@ -243,7 +243,7 @@ def test_no_nodes_yet_is_not_a_verdict_about_the_job() -> None:
 # --- backfill -------------------------------------------------------------------------------------------
 
 
-def test_a_job_fills_in_only_if_it_declared_that_it_is_over_in_time() -> None:
+def test_backfill_requires_a_declared_end_in_time() -> None:
     busy = [held("x", gpus(2), ends_at=NOW + 600)]
 
     def behind(declared_s: int | None) -> Why | None:
@@ -255,7 +255,7 @@ def test_a_job_fills_in_only_if_it_declared_that_it_is_over_in_time() -> None:
     assert behind(None) is Why.TURN
 
 
-def test_nothing_fills_in_when_nobody_knows_when_the_first_can_start() -> None:
+def test_backfill_without_known_start_of_the_first_is_refused() -> None:
     busy = [held("x", gpus(2))]
     line = [ask("a", gpus(4)), ask("b", gpus(1), declared_s=1)]
     assert verdicts(passed(line, [machine(A100=4)], holdings=busy))["b"] is Why.TURN
@@ -267,25 +267,25 @@ SMALL = Account(1, "small", 1, Limits(gpus=2))
 LENDER = Account(2, "lender", 2, Limits(gpus=6))
 
 
-def test_a_job_that_allows_it_borrows_what_others_leave_idle() -> None:
+def test_idle_accepting_job_borrows_unused_resources() -> None:
     line = [ask("a", gpus(4), idle="accept"), ask("b", gpus(4))]
     outcome = passed(line, [machine(A100=8)], [SMALL, LENDER])
     assert verdicts(outcome) == {"b": Why.EXCEEDS_QUOTA, "a": None}
     assert [each.borrowed for each in outcome.decisions if each.admitted] == [True]
 
 
-def test_within_its_quota_it_does_not_borrow_unless_it_wants_nothing_else() -> None:
+def test_job_within_its_quota_borrows_only_with_force() -> None:
     for idle, borrowed in (("accept", False), ("force", True)):
         decision = only(passed([ask("a", gpus(1), idle=idle)], [machine(A100=8)], [SMALL]))
         assert (decision.admitted, decision.borrowed) == (True, borrowed)
 
 
-def test_a_borrower_never_goes_before_one_with_a_right_to_it() -> None:
+def test_borrower_never_precedes_job_with_own_quota() -> None:
     line = [ask("a", gpus(8), idle="accept", priority=9), ask("b", gpus(6), quota=2)]
     assert verdicts(passed(line, [machine(A100=8)], [SMALL, LENDER])) == {"b": None, "a": Why.IDLE}
 
 
-def test_what_was_borrowed_is_taken_back_waiting_ones_first_then_the_lowest_and_newest() -> None:
+def test_loans_are_taken_back_waiting_then_lowest_then_newest() -> None:
     def lent(holder: str, **facts: Any) -> HeldResources:
         return held(holder, gpus(2), borrowed=True, **facts)
 
@@ -306,7 +306,7 @@ def test_what_was_borrowed_is_taken_back_waiting_ones_first_then_the_lowest_and_
     assert taken(6) == ["waits", "low", "new"]
 
 
-def test_only_those_are_taken_back_whose_end_helps() -> None:
+def test_take_back_selects_only_useful_loans() -> None:
     nodes = [machine("n1", A100=2), machine("n2", A100=4)]
     loans = [
         held("small", gpus(2), "n1", borrowed=True, running=False),
@@ -317,7 +317,7 @@ def test_only_those_are_taken_back_whose_end_helps() -> None:
     assert only(outcome).why is Why.COMING
 
 
-def test_what_was_asked_back_is_waited_for_and_nothing_more_is_taken() -> None:
+def test_take_back_in_progress_is_awaited_and_takes_no_more() -> None:
     loans = [held("x", gpus(4), borrowed=True, coming=True), held("y", gpus(4), borrowed=True)]
     line = [ask("a", gpus(4), quota=2), ask("b", gpus(1), idle="force")]
     outcome = passed(line, [machine(A100=8)], [SMALL, LENDER], loans)
@@ -325,7 +325,7 @@ def test_what_was_asked_back_is_waited_for_and_nothing_more_is_taken() -> None:
     assert outcome.taken_back == ()
 
 
-def test_nobody_takes_back_what_one_ahead_of_them_waits_for() -> None:
+def test_take_back_for_later_job_is_blocked_by_waiting_first() -> None:
     whole = Account(2, "whole", 2)
     loans = [held("x", gpus(2), borrowed=True), held("y", gpus(6))]
     line = [ask("a", gpus(8), quota=2, priority=9), ask("b", gpus(2), quota=2)]
@@ -341,7 +341,7 @@ SPOT = Account(1, "spot", 1, preemptible=True)
 PRICES = {"A100": Price(1_000_000, 400_000), "": Price(50_000, 20_000)}
 
 
-def test_a_bid_has_to_reach_the_price() -> None:
+def test_bid_below_the_price_is_outbid() -> None:
     def why(bid: Bid, each: Amounts = TWO) -> Why | None:
         line = [ask("a", each, bids=(bid,))]
         return only(passed(line, [machine(A100=4)], [SPOT], prices=PRICES)).why
@@ -354,14 +354,14 @@ def test_a_bid_has_to_reach_the_price() -> None:
     assert why(Bid(micro=19_999), Amounts(1000, GiB)) is Why.OUTBID
 
 
-def test_a_price_above_the_bid_takes_back() -> None:
+def test_price_above_the_bid_takes_back() -> None:
     line = shape_of(Part(1, gpus(2)))
     running = held("x", gpus(2), shape=line, bids=(Bid(percent=30),))
     outcome = passed([], [machine(A100=4)], [SPOT], [running], prices=PRICES)
     assert outcome.taken_back == (TakeBack("x", "price"),)
 
 
-def test_preemptible_resources_go_back_to_whoever_has_a_right_to_them() -> None:
+def test_preemptible_resources_return_to_quota_holders() -> None:
     outcome = passed(
         [ask("a", gpus(4), quota=2)], [machine(A100=4)], [SPOT, LENDER], [held("x", gpus(4))], prices=PRICES
     )
@@ -371,7 +371,7 @@ def test_preemptible_resources_go_back_to_whoever_has_a_right_to_them() -> None:
 # --- nodes ----------------------------------------------------------------------------------------------
 
 
-def test_what_is_still_on_a_node_when_its_time_is_over_has_to_go() -> None:
+def test_job_on_emptied_node_is_taken_back() -> None:
     nodes = [Machine("n1", gpus(4), usable=False), machine("n2", A100=4)]
     outcome = passed(
         [], nodes, holdings=[held("x", gpus(2)), held("y", gpus(2), "n2")], emptied=frozenset({"n1"})
@@ -388,7 +388,7 @@ def test_engine_mode_checks_limits_and_hands_over() -> None:
     assert verdicts(outcome) == {"a": None, "b": Why.QUOTA}
 
 
-def test_engine_mode_leaves_only_so_many_waiting_at_the_engine() -> None:
+def test_engine_mode_limits_pending_jobs_at_the_engine() -> None:
     two = Account(1, "two", 1, most_pending=2)
     waits = held("x", gpus(1), running=False)
     outcome = passed([ask(name, gpus(1)) for name in "abc"], [], [two], [waits], by_engine=True)
@@ -428,7 +428,7 @@ def _queue(asked: Asked) -> list[Waiting]:
 
 
 @given(requests, machines, st.integers(0, 6))
-def test_no_decision_promises_more_than_there_is(
+def test_decisions_never_exceed_nodes_or_limits(
     asked: Asked, there: list[tuple[int, int, int, int]], limit: int
 ) -> None:
     queue = _queue(asked)
@@ -461,7 +461,7 @@ def test_no_decision_promises_more_than_there_is(
 
 
 @given(requests, machines)
-def test_a_second_pass_over_the_same_moment_starts_nothing_more(
+def test_second_pass_at_the_same_moment_starts_no_more_jobs(
     asked: Asked, there: list[tuple[int, int, int, int]]
 ) -> None:
     nodes = [machine(f"n{i}", c * 1000, m * GiB, A100=a, P100=p) for i, (c, m, a, p) in enumerate(there)]
@@ -488,20 +488,20 @@ def test_a_second_pass_over_the_same_moment_starts_nothing_more(
 # --- what an admin keeps from starting --------------------------------------------------------------------
 
 
-def test_on_a_frozen_cluster_nothing_starts_and_everybody_hears_why() -> None:
+def test_paused_cluster_starts_no_jobs_and_gives_the_reason() -> None:
     many = [ask("a", gpus(1)), ask("b", gpus(1), idle="accept")]
     outcome = passed(many, [machine(A100=4)], frozen="the switch burns")
     assert verdicts(outcome) == {"a": Why.FROZEN, "b": Why.FROZEN}
     assert {each.params["because"] for each in outcome.decisions} == {"the switch burns"}
 
 
-def test_a_frozen_cluster_is_handed_nothing_either_where_the_engine_schedules() -> None:
+def test_paused_cluster_in_engine_mode_hands_over_no_jobs() -> None:
     outcome = passed([ask("a", gpus(1))], [machine(A100=4)], frozen="", by_engine=True)
     assert verdicts(outcome) == {"a": Why.FROZEN}
     assert only(outcome).params == {"because": None}
 
 
-def test_a_frozen_cluster_still_empties_its_nodes() -> None:
+def test_paused_cluster_still_empties_its_nodes() -> None:
     outcome = passed(
         [], [machine(A100=4)], holdings=[held("r", gpus(1))], frozen="x", emptied=frozenset({"n1"})
     )
@@ -523,7 +523,7 @@ WINDOW = Window(NOW + 3600, NOW + 7200, lead_s=1800)
         (7200, 100_000, None),
     ],
 )
-def test_nothing_starts_that_could_still_run_in_a_maintenance(
+def test_job_able_to_run_into_a_maintenance_is_not_started(
     later: int, declared_s: int | None, why: Why | None
 ) -> None:
     account = {OPEN.id: OPEN}
@@ -532,7 +532,7 @@ def test_nothing_starts_that_could_still_run_in_a_maintenance(
     assert verdicts(decide(now)) == {"a": why}
 
 
-def test_who_waits_for_a_maintenance_to_end_stands_in_nobodys_way() -> None:
+def test_job_waiting_for_maintenance_end_does_not_delay_others() -> None:
     long, short = ask("a", gpus(4), declared_s=9000), ask("b", gpus(4), declared_s=60)
     outcome = passed([long, short], [machine(A100=4)], windows=[WINDOW])
     assert verdicts(outcome) == {"a": Why.MAINTENANCE, "b": None}

@@ -83,7 +83,7 @@ def finished(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def test_no_interleaving_passes_a_limit(database: str) -> None:
+def test_concurrent_processes_never_exceed_a_limit(database: str) -> None:
     finished(python(database, "-c", PREPARE))
     crowd = [
         python(database, "-m", "tests.quotas.admission.crowd", str(seed), str(STEPS))

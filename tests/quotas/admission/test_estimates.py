@@ -29,7 +29,7 @@ def quota(db: None) -> Quota:
 
 
 @pytest.mark.parametrize("source", [Source.QUOTA, Source.PUBLIC])
-def test_an_hour_is_charged_as_it_was_estimated(quota: Quota, source: Source) -> None:
+def test_estimate_matches_the_charge_of_an_hour(quota: Quota, source: Source) -> None:
     Quota.objects.filter(pk=quota.pk).update(source=source)
     quota.refresh_from_db()
     parts = [Part(3, PAIR), Part(1, Amounts(1000, 1024, {"A100": 1}))]
@@ -45,7 +45,7 @@ def test_an_hour_is_charged_as_it_was_estimated(quota: Quota, source: Source) ->
     assert found.billing is (Billing.SUBSCRIPTION if source is Source.QUOTA else Billing.AS_YOU_GO)
 
 
-def test_one_part_without_a_price_leaves_all_of_it_without(quota: Quota) -> None:
+def test_estimate_with_one_unpriced_part_has_no_total(quota: Quota) -> None:
     found = estimates.estimate(quota, [Part(1, PAIR), Part(1, Amounts(1000, 1024))], ())
     assert [line.micro for line in found.lines] == [3_000_001, None]
     assert (found.hour_micro, found.over(60), found.is_priced) == (None, None, False)
@@ -54,7 +54,7 @@ def test_one_part_without_a_price_leaves_all_of_it_without(quota: Quota) -> None
 @pytest.mark.parametrize(
     ("bid", "most"), [(Bid(), 2_000_000), (Bid(percent=30), 600_000), (Bid(micro=1_500_000), 1_500_000)]
 )
-def test_a_bid_is_the_most_that_it_may_come_to_cost(quota: Quota, bid: Bid, most: int) -> None:
+def test_bid_is_the_upper_bound_of_the_estimate(quota: Quota, bid: Bid, most: int) -> None:
     quota.source = Source.PREEMPTIBLE
     spot = {"A100": Price(1_000_000, 250_000), "": Price(10_000, 5_000)}
     found = estimates.estimate(quota, [Part(2, PAIR)], [bid], spot)
@@ -62,7 +62,7 @@ def test_a_bid_is_the_most_that_it_may_come_to_cost(quota: Quota, bid: Bid, most
     assert (found.over(1800), found.most_over(1800)) == (500_000, most)
 
 
-def test_what_has_no_spot_price_has_no_price(quota: Quota) -> None:
+def test_gpu_type_without_spot_price_has_no_estimate(quota: Quota) -> None:
     quota.source = Source.PREEMPTIBLE
     spot = {"A100": Price(2, 1)}
     kinds = [{"H800": 1}, {}, {"": 1}, {"A100": 1}]

@@ -174,7 +174,7 @@ TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=500, stateful_step_count=25, deadline=None)
 
 
-def test_nobody_starves_however_many_come_with_a_higher_priority() -> None:
+def test_low_priority_gang_starts_despite_endless_higher_priority_jobs() -> None:
     """A gang of priority 1 that needs everything, in more of priority 9 than the cluster can ever do.
 
     Eight levels of priority and two of fairness are ten hours: whoever came later than that starts later.

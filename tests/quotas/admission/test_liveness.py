@@ -84,7 +84,7 @@ def _draws(each: Amounts) -> Iterator[Counter[str]]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(small_parts, min_size=1, max_size=2), small_nodes, limits_of_types)
-def test_placement_is_found_wherever_there_is_one(
+def test_placement_is_found_exactly_if_one_exists(
     parts: list[Part], nodes: list[tuple[int, dict[str, int]]], most: dict[str, int]
 ) -> None:
     machines = [Machine(f"n{i}", Amounts(c * 1000, 64 * GiB, gpus)) for i, (c, gpus) in enumerate(nodes)]
@@ -128,7 +128,7 @@ def _decided(
     return {each.holder: each for each in outcome.decisions}
 
 
-def test_untyped_job_draws_from_every_type_that_its_quota_allows() -> None:
+def test_untyped_job_draws_from_every_type_allowed_by_its_quota() -> None:
     speech = Account(1, "Speech", 1, Limits(gpus=3, gpus_by_type={"A100": 2, "V100": 1}))
     decision = _decided([_ask("a", _gpus(3))], speech)["a"]
     assert dict(decision.placement)["n1"].gpus == {"A100": 2, "V100": 1}
@@ -140,7 +140,7 @@ def test_untyped_job_takes_another_type_when_one_is_used_up() -> None:
     assert dict(decision.placement)["n1"].gpus == {"V100": 1}
 
 
-def test_untyped_job_is_told_which_type_keeps_it_from_the_room_there_is() -> None:
+def test_untyped_job_reports_the_type_with_the_exhausted_limit() -> None:
     speech = Account(1, "Speech", 1, Limits(gpus_by_type={"A100": 2}))
     busy = (
         HeldResources("x", 2, _gpus(4, "V100"), (("n1", _gpus(4, "V100")),)),
@@ -151,14 +151,14 @@ def test_untyped_job_is_told_which_type_keeps_it_from_the_room_there_is() -> Non
     assert (decision.params["kind"], decision.params["used"], decision.params["limit"]) == ("A100", 1, 2)
 
 
-def test_head_of_a_quota_keeps_its_room_from_smaller_ones_behind_it() -> None:
+def test_first_job_of_a_quota_reserves_room_from_smaller_later_ones() -> None:
     three = Account(1, "Speech", 1, Limits(gpus=3))
     busy = (_held("x", _gpus(1, "A100")), _held("y", _gpus(1, "A100")))
     found = _decided([_ask("a", _gpus(3), since=NOW - 99), _ask("b", _gpus(1))], three, busy)
     assert {holder: each.why for holder, each in found.items()} == {"a": Why.QUOTA, "b": Why.QUOTA_TURN}
 
 
-def test_smaller_one_passes_the_head_of_its_quota_if_it_ends_in_time() -> None:
+def test_smaller_job_passes_first_of_its_quota_if_ending_in_time() -> None:
     three = Account(1, "Speech", 1, Limits(gpus=3))
     busy = (_held("x", _gpus(2, "A100"), ends_at=NOW + 600),)
 
@@ -169,14 +169,14 @@ def test_smaller_one_passes_the_head_of_its_quota_if_it_ends_in_time() -> None:
     assert (behind(600), behind(601), behind(None)) == (None, Why.QUOTA_TURN, Why.QUOTA_TURN)
 
 
-def test_one_that_waits_for_its_quota_keeps_nothing_of_others() -> None:
+def test_job_waiting_for_its_quota_does_not_block_other_quotas() -> None:
     accounts = {1: Account(1, "one", 1, Limits(gpus=3)), 2: Account(2, "two", 2)}
     queue = [_ask("a", _gpus(3), since=NOW - 99), _ask("b", _gpus(6), quota=2)]
     outcome = decide(Snapshot(NOW, accounts, [EIGHT], [_held("x", _gpus(1, "A100"))], queue))
     assert {each.holder: each.why for each in outcome.decisions} == {"a": Why.QUOTA, "b": None}
 
 
-def test_own_limit_of_a_person_is_kept_for_their_earlier_job() -> None:
+def test_person_limit_is_reserved_for_their_earlier_job() -> None:
     two = Account(1, "Speech", 1, person=Limits(gpus=2))
     queue = [_ask("a", _gpus(2), since=NOW - 99), _ask("b", _gpus(1)), _ask("c", _gpus(1), owner_id=5)]
     found = _decided(queue, two, (_held("x", _gpus(1, "A100")),))
@@ -187,7 +187,7 @@ def test_own_limit_of_a_person_is_kept_for_their_earlier_job() -> None:
     }
 
 
-def test_borrower_runs_its_least_time_before_it_is_taken_back() -> None:
+def test_borrower_runs_its_minimum_time_before_take_back() -> None:
     lender = Account(1, "lender", 1)
     loan = _held("x", _gpus(8), borrowed=True, safe_until=NOW + LEAST_S)
     queue = [_ask("a", _gpus(4, "A100"))]
@@ -290,7 +290,7 @@ def _end(world: World, ends: dict[str, float], lasts: int) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(NODES, trees, st.lists(gangs, min_size=1, max_size=4), streams, st.integers(1, 3))
-def test_no_job_that_could_start_waits_while_later_ones_start_without_end(
+def test_startable_job_is_not_passed_endlessly_by_later_ones(
     nodes: dict[str, Amounts],
     tree: dict[int, Quota],
     first: list[tuple[int, int, Amounts, int, str]],
@@ -338,7 +338,7 @@ def _could_start(world: World, job: Job) -> bool:
 
 @settings(max_examples=150, deadline=None)
 @given(NODES, trees, gangs, st.lists(gangs, max_size=5))
-def test_reason_shown_starts_the_job_when_it_is_acted_on(
+def test_reason_shown_leads_to_start_once_resolved(
     nodes: dict[str, Amounts],
     tree: dict[int, Quota],
     asked: tuple[int, int, Amounts, int, str],

@@ -64,22 +64,22 @@ def nodes(decision: Decision) -> set[str]:
 THREE = [machine("n1"), machine("n2"), machine("n3")]
 
 
-def test_a_job_starts_on_the_nodes_that_it_names() -> None:
+def test_job_starts_on_its_named_nodes() -> None:
     assert nodes(only(passed([ask("a", part(only=("n3",)))], THREE))) == {"n3"}
     assert nodes(only(passed([ask("a", part(4, only=("n3", "n2")))], THREE))) == {"n2", "n3"}
 
 
-def test_a_job_keeps_away_from_the_nodes_that_it_names() -> None:
+def test_job_avoids_its_excluded_nodes() -> None:
     assert nodes(only(passed([ask("a", part(4, never=("n2",)))], THREE))) == {"n1", "n3"}
 
 
-def test_it_waits_for_its_own_nodes_though_others_are_free() -> None:
+def test_job_waits_for_its_named_nodes_despite_other_free_nodes() -> None:
     holding = HeldResources("h", 1, GPU.times(2), (("n1", GPU.times(2)),))
     decision = only(passed([ask("a", part(only=("n1",)))], THREE, (holding,)))
     assert decision.why is Why.CAPACITY
 
 
-def test_what_is_set_aside_for_it_is_on_its_own_nodes_alone() -> None:
+def test_waiting_job_reserves_room_on_its_named_nodes_only() -> None:
     """The one behind may use every other node, and not the one that the first waits for."""
     holding = HeldResources("h", 1, GPU, (("n1", GPU),))
     first = ask("a", part(2, only=("n1",)), age=100)
@@ -90,13 +90,13 @@ def test_what_is_set_aside_for_it_is_on_its_own_nodes_alone() -> None:
     assert not found["c"].admitted
 
 
-def test_a_role_that_is_bound_goes_before_one_that_is_not() -> None:
+def test_bound_role_is_placed_before_unbound_role() -> None:
     decision = only(passed([ask("a", part(2, GPU.times(2)), part(1, only=("n1",)))], THREE))
     assert decision.admitted
     assert dict(decision.placement)["n1"] == GPU
 
 
-def test_of_two_bound_roles_neither_takes_the_others_only_node() -> None:
+def test_bound_roles_do_not_take_the_only_node_of_each_other() -> None:
     one = [machine(name, 1) for name in ("n1", "n2", "n3")]
     shape = (part(only=("n2", "n3")), part(2, only=("n1", "n2")))
     assert only(passed([ask("a", *shape)], one)).admitted
@@ -111,26 +111,26 @@ def test_of_two_bound_roles_neither_takes_the_others_only_node() -> None:
         (part(only=("n4", "n5", "n6", "n7", "n8", "n9")), {"missing": "n4, n5, n6, n7, n8 …"}),
     ],
 )
-def test_that_no_node_of_its_own_can_ever_hold_it_is_said(wanted: Part, params: dict[str, str]) -> None:
+def test_job_without_a_possible_node_gives_no_such_node_reason(wanted: Part, params: dict[str, str]) -> None:
     decision = only(passed([ask("a", wanted)], THREE))
     assert (decision.why, decision.params) == (Why.NO_SUCH_NODE, params)
 
 
-def test_what_can_never_start_there_holds_nobody_up() -> None:
+def test_job_bound_to_missing_node_does_not_delay_others() -> None:
     outcome = passed([ask("a", part(only=("n9",)), age=100), ask("b", part(6))], THREE)
     assert [decision.admitted for decision in outcome.decisions] == [False, True]
 
 
-def test_more_than_the_cluster_has_is_told_as_that() -> None:
+def test_bound_job_larger_than_the_cluster_exceeds_cluster() -> None:
     assert only(passed([ask("a", part(7, only=("n1",)))], THREE)).why is Why.EXCEEDS_CLUSTER
 
 
-def test_its_node_is_cordoned_and_comes_back() -> None:
+def test_job_bound_to_cordoned_node_gives_no_nodes_reason() -> None:
     machines = [machine("n1", usable=False), machine("n2")]
     assert only(passed([ask("a", part(only=("n1",)))], machines)).why is Why.NO_NODES
 
 
-def test_borrowers_on_other_nodes_are_left_alone() -> None:
+def test_borrowers_on_other_nodes_are_not_taken_back() -> None:
     borrowed = [
         HeldResources(name, 1, GPU.times(2), ((node, GPU.times(2)),), since=NOW - age, borrowed=True)
         for name, node, age in (("x", "n1", 30), ("y", "n2", 20), ("z", "n3", 10))
@@ -155,7 +155,7 @@ there = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(
 
 
 @given(st.lists(parts, min_size=1, max_size=6), there)
-def test_nobody_is_placed_where_they_may_not_be_and_nothing_is_promised_twice(
+def test_placements_respect_node_choice_and_never_exceed_nodes(
     wanted: list[Part], machines: list[Machine]
 ) -> None:
     waiting = [ask(str(number), each, age=number) for number, each in enumerate(wanted)]
@@ -174,9 +174,7 @@ def test_nobody_is_placed_where_they_may_not_be_and_nothing_is_promised_twice(
 
 
 @given(parts, there)
-def test_alone_it_starts_exactly_where_its_nodes_hold_it_and_else_says_so(
-    wanted: Part, machines: list[Machine]
-) -> None:
+def test_lone_job_starts_exactly_if_its_allowed_nodes_hold_it(wanted: Part, machines: list[Machine]) -> None:
     def room(permitted: bool) -> int:
         count = 0
         for node in machines:
@@ -195,7 +193,7 @@ def test_alone_it_starts_exactly_where_its_nodes_hold_it_and_else_says_so(
 
 
 @given(st.lists(parts, min_size=1, max_size=3), there)
-def test_what_does_not_fit_leaves_the_pool_as_it_was(wanted: list[Part], machines: list[Machine]) -> None:
+def test_failed_placement_leaves_the_pool_unchanged(wanted: list[Part], machines: list[Machine]) -> None:
     pool = Pool.of(machines)
     before = pool.total()
     placement = Placer().place(pool, shape_of(*wanted))
@@ -204,7 +202,7 @@ def test_what_does_not_fit_leaves_the_pool_as_it_was(wanted: list[Part], machine
 
 
 @given(parts)
-def test_a_part_is_kept_as_it_is(wanted: Part) -> None:
+def test_part_survives_json_round_trip(wanted: Part) -> None:
     again = Part.from_json(wanted.to_json())
     assert (again.count, again.only, again.never) == (wanted.count, wanted.only, wanted.never)
     assert again.each.to_json() == wanted.each.to_json()
@@ -215,7 +213,7 @@ def test_a_part_is_kept_as_it_is(wanted: Part) -> None:
 
 
 @pytest.mark.django_db
-def test_the_ledger_keeps_it_and_requests_that_differ_in_it_have_shapes_of_their_own() -> None:
+def test_ledger_stores_node_choice_and_distinguishes_request_shapes() -> None:
     quota, owner = make_quota(), make_user()
     Node.objects.create(cluster=quota.cluster, name="n1", cpu_milli=8000, memory_mib=64 * GiB)
     plain = Part(1, Amounts(1000, GiB))

@@ -41,7 +41,7 @@ def with_(quota: Quota, **limits: Any) -> LimitPreview:
     return whatif.preview(quota.cluster, {quota.pk: changed})
 
 
-def test_lowering_below_what_is_in_use_drains_and_ends_nobody(quota: Quota) -> None:
+def test_preview_of_limit_below_use_drains_and_ends_no_job(quota: Quota) -> None:
     wants(quota, "runs", 3, held=True)
     found = with_(quota, gpus=2)
     assert found.drains == (Drain(quota.pk, "gpu", 3, 2),)
@@ -50,13 +50,13 @@ def test_lowering_below_what_is_in_use_drains_and_ends_nobody(quota: Quota) -> N
     assert not found.nothing
 
 
-def test_what_runs_below_a_lowered_quota_is_above_it_too(quota: Quota) -> None:
+def test_preview_of_lowered_quota_counts_jobs_of_child_quotas(quota: Quota) -> None:
     leaf = make_quota(quota.workspace, quota.cluster, "leaf", parent=quota)
     wants(leaf, "runs", 3, held=True)
     assert with_(quota, gpus=2).above == ("runs",)
 
 
-def test_what_is_borrowed_counts_in_no_quota(quota: Quota) -> None:
+def test_preview_excludes_borrowed_resources(quota: Quota) -> None:
     wants(quota, "borrows", 3, held=True, borrowed=True)
     found = with_(quota, gpus=2)
     assert (found.drains, found.above) == ((), ())
@@ -71,31 +71,31 @@ def test_what_is_borrowed_counts_in_no_quota(quota: Quota) -> None:
         ({"gpus_by_type": {"A100": 1}}, "A100"),
     ],
 )
-def test_every_kind_of_limit_is_looked_at(quota: Quota, limits: dict[str, Any], kind: str) -> None:
+def test_preview_checks_every_kind_of_limit(quota: Quota, limits: dict[str, Any], kind: str) -> None:
     wants(quota, "runs", 3, held=True)
     assert [each.kind for each in with_(quota, **limits).drains] == [kind]
 
 
-def test_what_waits_may_start_or_become_hopeless(quota: Quota) -> None:
+def test_preview_lists_waiting_jobs_as_starting_or_impossible(quota: Quota) -> None:
     wants(quota, "runs", 3, held=True)
     wants(quota, "waits", 3)
     assert with_(quota, gpus=8).starts == ("waits",)
     assert with_(quota, gpus=2).never == ("waits",)
 
 
-def test_what_would_start_now_may_have_to_wait(quota: Quota) -> None:
+def test_preview_of_lowered_limit_lists_jobs_now_having_to_wait(quota: Quota) -> None:
     wants(quota, "runs", 2, held=True)
     wants(quota, "next", 2)
     found = with_(quota, gpus=3)
     assert (found.waits, found.never, found.drains) == (("next",), (), ())
 
 
-def test_a_change_that_no_job_notices_says_so(quota: Quota) -> None:
+def test_preview_without_effect_on_jobs_reports_no_effect(quota: Quota) -> None:
     wants(quota, "runs", 3, held=True)
     assert with_(quota, gpus=5).nothing
 
 
-def test_nothing_is_kept_of_a_preview(quota: Quota) -> None:
+def test_preview_stores_nothing(quota: Quota) -> None:
     wants(quota, "waits", 3)
     with_(quota, gpus=0)
     quota.refresh_from_db()

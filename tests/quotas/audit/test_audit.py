@@ -52,7 +52,7 @@ def everything() -> str:
     return json.dumps(list(AuditEntry.objects.values()), default=str)
 
 
-def test_a_change_has_before_and_after() -> None:
+def test_change_entry_has_before_and_after() -> None:
     quota = make_quota(gpus=4)
     quota.gpus = 8
     quota.save()
@@ -63,7 +63,7 @@ def test_a_change_has_before_and_after() -> None:
     assert entry.content_type.model_class() is Quota
 
 
-def test_what_is_made_and_what_is_deleted_is_kept() -> None:
+def test_creations_and_deletions_are_logged() -> None:
     user, workspace = make_user("alice"), make_workspace("vision")
     make_membership(user, workspace, Role.VIEWER)
     made = last(content_type__model="workspace").changes
@@ -75,7 +75,7 @@ def test_what_is_made_and_what_is_deleted_is_kept() -> None:
     assert gone.changes["user"] == ["alice", None]
 
 
-def test_a_row_stays_as_it_was_when_what_it_names_is_gone() -> None:
+def test_entry_stays_unchanged_after_deletion_of_its_subject() -> None:
     actor = make_user("gone")
     with origin.of(Origin(Way.PAGE, user=actor)):
         workspace = make_workspace("vision")
@@ -86,7 +86,7 @@ def test_a_row_stays_as_it_was_when_what_it_names_is_gone() -> None:
     assert (entry.actor_id, entry.actor_name, entry.object_repr) == (key, "gone", "Vision")
 
 
-def test_a_change_and_its_row_are_one_transaction() -> None:
+def test_change_and_its_entry_share_one_transaction() -> None:
     workspace = make_workspace("vision")
     before = AuditEntry.objects.count()
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -97,7 +97,7 @@ def test_a_change_and_its_row_are_one_transaction() -> None:
     assert AuditEntry.objects.count() == before + 1, "the other workspace's alone"
 
 
-def test_rows_that_machines_write_are_not_followed() -> None:
+def test_machine_written_rows_are_not_logged() -> None:
     quota, owner = make_quota(), make_user()
     cluster = quota.cluster
     before = AuditEntry.objects.count()
@@ -108,7 +108,7 @@ def test_rows_that_machines_write_are_not_followed() -> None:
     assert AuditEntry.objects.count() == before
 
 
-def test_jobs_verbs_are_kept_with_who_did_them() -> None:
+def test_job_actions_are_logged_with_their_actor() -> None:
     owner = make_user("alice")
     job = make_job(owner=owner)
     ledger.ask(
@@ -137,7 +137,7 @@ def test_jobs_verbs_are_kept_with_who_did_them() -> None:
     assert {row.workspace for row in rows} == {job.workspace}
 
 
-def test_what_an_admin_decides_about_nodes_is_kept_once() -> None:
+def test_node_decision_of_an_admin_is_logged_once() -> None:
     admin = make_user("root", admin=True)
     Node.objects.create(cluster=make_cluster("local"), name="n1")
     for _again in range(2):
@@ -147,7 +147,7 @@ def test_what_an_admin_decides_about_nodes_is_kept_once() -> None:
     assert entry.changes == {"state": ["schedulable", "cordoned"], "state_why": ["", "new disks"]}
 
 
-def test_no_secret_reaches_the_audit_log() -> None:
+def test_audit_log_contains_no_secret() -> None:
     user = make_user("alice")
     user.set_password(CANARY)
     user.save()
@@ -174,7 +174,7 @@ def test_no_secret_reaches_the_audit_log() -> None:
     assert (changed.object_repr, changed.changes) == ("HF_TOKEN", {"ciphertext": [audit.MASK, audit.MASK]})
 
 
-def test_tokens_and_keys_are_kept_by_their_names() -> None:
+def test_tokens_and_keys_are_logged_by_name() -> None:
     user = make_user("alice")
     prefix = tokens.issue(user, name="ci", scopes=["read"], lifetime=timedelta(days=1)).rsplit("_", 1)[0][:13]
     row = user.access_tokens.get()
@@ -190,7 +190,7 @@ def test_tokens_and_keys_are_kept_by_their_names() -> None:
     assert last(content_type__model="sshkey").action == "delete"
 
 
-def test_a_request_tells_who_from_where_and_by_which_way(client: Client) -> None:
+def test_request_entry_has_actor_address_and_way(client: Client) -> None:
     user = make_user("alice")
     job = make_job(owner=user)
     token = tokens.issue(user, scopes=["read", "stop"], lifetime=timedelta(days=1))
@@ -208,13 +208,13 @@ def test_a_request_tells_who_from_where_and_by_which_way(client: Client) -> None
     assert entry.changes["theme"] == ["auto", "dark"]
 
 
-def test_a_header_that_nobody_trusts_is_no_address(client: Client) -> None:
+def test_untrusted_forwarded_header_is_not_used_as_address(client: Client) -> None:
     client.force_login(make_user("alice"))
     client.get("/admin/", REMOTE_ADDR="192.0.2.7", headers={"X-Forwarded-For": "203.0.113.9"}, follow=True)
     assert last(denied=True).remote_addr == "192.0.2.7"
 
 
-def test_refusals_are_kept(client: Client) -> None:
+def test_refusals_are_logged(client: Client) -> None:
     job = make_job(State.RUNNING, owner=make_user("alice"))
     member, stranger = make_user("bob"), make_user("mallory")
     make_membership(member, job.workspace)
@@ -235,7 +235,7 @@ def test_refusals_are_kept(client: Client) -> None:
     assert (last(denied=True).action, last(denied=True).actor_name) == ("sign_in_failed", "")
 
 
-def test_sign_ins_and_failed_ones_are_kept_and_no_password_that_was_typed_as_a_name(client: Client) -> None:
+def test_sign_in_attempts_are_logged_without_passwords_typed_as_name(client: Client) -> None:
     user = make_user("alice")
     client.post("/sign-in", {"username": "alice", "password": "wrong"}, REMOTE_ADDR="192.0.2.7")
     entry = last(denied=True)
@@ -247,14 +247,14 @@ def test_sign_ins_and_failed_ones_are_kept_and_no_password_that_was_typed_as_a_n
     assert (last(action="sign_in").actor, last(action="sign_in").denied) == (user, False)
 
 
-def test_somebody_who_tries_without_end_fills_no_disk(client: Client) -> None:
+def test_repeated_refusals_are_logged_up_to_a_limit(client: Client) -> None:
     client.force_login(make_user("mallory"))
     for _again in range(audit.refusals.at_once + 15):
         client.get("/jobs/nosuchjob123/")
     assert AuditEntry.objects.filter(denied=True).count() == audit.refusals.at_once
 
 
-def test_the_audit_log_is_append_only() -> None:
+def test_audit_log_is_append_only() -> None:
     make_workspace("vision")
     entry = last()
     entry.actor_name = "somebody else"
@@ -270,7 +270,7 @@ def test_the_audit_log_is_append_only() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "1/change/", "1/delete/", "add/"])
-def test_no_admin_changes_it(client: Client, address: str) -> None:
+def test_audit_entries_cannot_be_changed_by_admins(client: Client, address: str) -> None:
     client.force_login(make_user("root", admin=True))
     key = last().pk
     answer = client.post(f"/admin/quotas/auditentry/{address.replace('1', str(key))}", {"actor_name": "x"})
@@ -281,7 +281,7 @@ def test_no_admin_changes_it(client: Client, address: str) -> None:
     assert 'name="_save"' not in page.content.decode()
 
 
-def test_the_admin_finds_without_counting(client: Client, django_assert_max_num_queries: Any) -> None:
+def test_audit_admin_search_runs_no_count_queries(client: Client, django_assert_max_num_queries: Any) -> None:
     root = make_user("root", admin=True)
     for number in range(30):
         make_workspace(f"w{number}", name=f"Workspace {number}")
@@ -293,7 +293,7 @@ def test_the_admin_finds_without_counting(client: Client, django_assert_max_num_
     assert not [each["sql"] for each in asked.captured_queries if "COUNT(" in each["sql"]]
 
 
-def test_a_question_is_answered_along_an_index() -> None:
+def test_audit_log_queries_use_an_index() -> None:
     user = make_user("alice")
     for wanted in (
         audit_log.AuditFilter(person="alice"),
@@ -307,7 +307,7 @@ def test_a_question_is_answered_along_an_index() -> None:
         assert "audit_" in plan or "Seq Scan" in plan, plan  # a server may read a small table as a whole
 
 
-def test_pages_go_on_where_the_last_one_ended() -> None:
+def test_audit_log_pages_continue_after_the_previous_one() -> None:
     for number in range(12):
         make_workspace(f"w{number}")
     root = make_user("root", admin=True)
@@ -321,7 +321,7 @@ def test_pages_go_on_where_the_last_one_ended() -> None:
     assert seen == sorted(AuditEntry.objects.values_list("pk", flat=True), reverse=True)
 
 
-def test_what_was_kept_long_enough_is_removed_and_that_is_kept(settings: LazySettings) -> None:
+def test_expired_entries_are_deleted_and_the_deletion_is_logged(settings: LazySettings) -> None:
     settings.CONSOLE_AUDIT_DAYS, settings.CONSOLE_AUDIT_REFUSED_DAYS = 100, 10
     make_workspace("vision")
     audit.log_refusal("a door")
@@ -335,7 +335,7 @@ def test_what_was_kept_long_enough_is_removed_and_that_is_kept(settings: LazySet
     assert audit_log.delete_old_entries(now + timedelta(days=1000)) == 0
 
 
-def test_a_command_is_named() -> None:
+def test_management_command_is_named_as_origin() -> None:
     """In a process of its own, as `manage.py` is."""
     script = (
         "import manage, sys\n"
@@ -354,7 +354,7 @@ def test_a_command_is_named() -> None:
     assert done.stdout.strip() == "system: manage.py shell"
 
 
-def test_a_person_who_is_no_admin_of_anything_reads_nothing() -> None:
+def test_audit_log_is_hidden_from_users_without_admin_role() -> None:
     workspace = make_workspace("vision")
     manager, member = make_user("carol"), make_user("bob")
     make_membership(manager, workspace, Role.ADMIN)

@@ -16,7 +16,7 @@ def bounds(clock: Clock) -> Bounds:
     return Bounds(at_once=2, every_s=10, all_at_once=5, all_every_s=1, clock=clock)
 
 
-def test_a_source_has_some_at_once_and_then_one_now_and_then() -> None:
+def test_source_is_admitted_in_a_burst_then_at_a_slow_rate() -> None:
     clock = Clock()
     bound = bounds(clock)
     assert [bound.admit("a") for _ in range(4)] == [0, 0, None, None]
@@ -24,12 +24,12 @@ def test_a_source_has_some_at_once_and_then_one_now_and_then() -> None:
     assert [bound.admit("a"), bound.admit("a")] == [2, None], "and it tells how many were too much"
 
 
-def test_sources_do_not_use_up_each_others() -> None:
+def test_sources_have_separate_limits() -> None:
     bound = bounds(Clock())
     assert [bound.admit(name) for name in "abab"] == [0, 0, 0, 0]
 
 
-def test_all_sources_together_are_bounded_too() -> None:
+def test_sources_together_have_a_common_limit() -> None:
     clock = Clock()
     bound = bounds(clock)
     admitted = [bound.admit(f"source {number}") for number in range(100)]
@@ -38,7 +38,7 @@ def test_all_sources_together_are_bounded_too() -> None:
     assert [bound.admit(f"other {number}") for number in range(5)].count(0) == 3
 
 
-def test_an_attacker_with_many_addresses_takes_no_memory() -> None:
+def test_many_sources_use_bounded_memory() -> None:
     bound = bounds(Clock())
     for number in range(2 * MOST_SOURCES):
         bound.admit(str(number))

@@ -75,7 +75,7 @@ class Exact(TestCase):
 
     @tried(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(held, st.lists(moments, max_size=4).map(sorted), st.lists(moments, max_size=2).map(sorted))
-    def test_sums_are_those_of_the_reservations(
+    def test_usage_sums_equal_those_of_the_reservations(
         self, rows: list[Any], passes: list[datetime], changes: list[datetime]
     ) -> None:
         people = [make_user() for _ in range(3)]
@@ -150,7 +150,7 @@ def test_two_passes_add_an_hour_once() -> None:
     assert UsageMark.objects.get().until == end.replace(minute=0)
 
 
-def test_hours_of_nothing_are_passed_over(django_assert_max_num_queries: Any) -> None:
+def test_empty_hours_are_skipped(django_assert_max_num_queries: Any) -> None:
     quota, owner = make_quota(), make_user()
     hold(quota, owner, [Part(1, gpus(1))], at=BEGIN, until=BEGIN + timedelta(minutes=5), holder="a")
     later = BEGIN + timedelta(days=300)
@@ -159,7 +159,7 @@ def test_hours_of_nothing_are_passed_over(django_assert_max_num_queries: Any) ->
         assert ledger_days.roll_up(later + timedelta(days=30)) == 2
 
 
-def test_a_day_is_one_of_the_consoles_zone(settings: LazySettings) -> None:
+def test_usage_day_follows_the_console_time_zone(settings: LazySettings) -> None:
     settings.TIME_ZONE = "Asia/Kolkata"  # its days begin at half past
     midnight = datetime(2026, 3, 1, 18, 30, tzinfo=UTC)
     hold(
@@ -174,7 +174,7 @@ def test_a_day_is_one_of_the_consoles_zone(settings: LazySettings) -> None:
     assert {str(day): seconds for day, seconds in days.items()} == {"2026-03-01": 600, "2026-03-02": 1200}
 
 
-def test_a_price_that_changes_changes_nothing_of_what_was() -> None:
+def test_price_change_leaves_past_costs_unchanged() -> None:
     spec = Spec.objects.create(
         name="s", cpu_milli=8000, memory_mib=8192, gpus={"A100": 1}, price_micro=3_600_000
     )
@@ -199,7 +199,7 @@ def test_a_price_that_changes_changes_nothing_of_what_was() -> None:
         (gpus(0, cores=4), 500_000, "cpu"),
     ],
 )
-def test_what_is_no_specs_size_is_priced_by_the_share_it_takes(each: Amounts, cost: int, named: str) -> None:
+def test_amounts_unlike_any_spec_are_priced_by_their_share(each: Amounts, cost: int, named: str) -> None:
     for name, cores, kinds, micro in (
         ("big", 64, {"A100": 8}, 8_000_000),
         ("cpu", 8, {}, 1_000_000),
@@ -215,7 +215,7 @@ def test_what_is_no_specs_size_is_priced_by_the_share_it_takes(each: Amounts, co
     assert (row.cost_micro, row.spec) == (cost, named)
 
 
-def test_a_spec_of_another_workspace_or_cluster_prices_nothing() -> None:
+def test_spec_of_another_workspace_or_cluster_prices_nothing() -> None:
     quota = make_quota()
     elsewhere: list[dict[str, Any]] = [{"workspace": make_workspace()}, {"cluster": make_cluster()}]
     for number, columns in enumerate(elsewhere):
@@ -226,7 +226,7 @@ def test_a_spec_of_another_workspace_or_cluster_prices_nothing() -> None:
     assert UsageDay.objects.get().cost_micro == 0
 
 
-def test_preemptible_resources_are_charged_by_the_spot_price_of_the_hour() -> None:
+def test_preemptible_resources_are_charged_at_hourly_spot_price() -> None:
     quota = make_quota(source=Source.PREEMPTIBLE)
     always = SpotPrice.objects.create(
         cluster=quota.cluster, gpu_type="A100", market_micro=9_000_000, price_micro=6_000_000
@@ -251,7 +251,7 @@ def test_preemptible_resources_are_charged_by_the_spot_price_of_the_hour() -> No
 @pytest.mark.parametrize(
     "each", [gpus(2, ""), gpus(0, cores=3), gpus(1), Amounts(1000, 1, {"": 1, "A100": 2}), gpus(1, "H9000")]
 )
-def test_what_is_charged_is_what_admission_compared_with_the_bid(each: Amounts) -> None:
+def test_charge_equals_the_price_compared_with_the_bid(each: Amounts) -> None:
     quota = make_quota(source=Source.PREEMPTIBLE)
     other = make_cluster()
     for kind, micro, columns in (
@@ -269,14 +269,14 @@ def test_what_is_charged_is_what_admission_compared_with_the_bid(each: Amounts) 
         assert charged.micro == bids.cost(each, snapshot.prices_of(quota.cluster, at))[1]
 
 
-def test_what_was_given_back_is_charged_no_more() -> None:
+def test_returned_resources_are_not_charged() -> None:
     row = hold(make_quota(), make_user(), [Part(4, gpus(1))], at=BEGIN, until=BEGIN + timedelta(hours=1))
     Reservation.objects.filter(pk=row.pk).update(amounts=gpus(1).to_json(), gpus=1)
     ledger_days.roll_up(BEGIN + timedelta(hours=4))
     assert UsageDay.objects.get().gpu_seconds == 3600
 
 
-def test_a_pass_asks_no_more_for_more_reservations(django_assert_max_num_queries: Any) -> None:
+def test_pass_query_count_does_not_grow_with_reservations(django_assert_max_num_queries: Any) -> None:
     quota, owner = make_quota(), make_user()
     for number in range(40):
         hold(

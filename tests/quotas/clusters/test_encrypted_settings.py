@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2ln"
 
 
-def test_a_secret_is_kept_encrypted_shown_masked_and_given_back() -> None:
+def test_secret_is_stored_encrypted_shown_masked_and_decrypted() -> None:
     told: dict[str, Any] = {"way": "rest", "token": TOKEN, "login": {"private_key": "PEM", "host": "h"}}
     kept = encrypted_settings.encrypt(told, {})
     assert TOKEN not in str(kept)
@@ -45,7 +45,7 @@ def test_a_secret_is_kept_encrypted_shown_masked_and_given_back() -> None:
         {"proxy": "http://elsewhere"},
     ],
 )
-def test_a_secret_that_was_not_entered_goes_nowhere_else(change: dict[str, Any]) -> None:
+def test_masked_secret_with_changed_destination_must_be_reentered(change: dict[str, Any]) -> None:
     told = {"url": "http://here:6820", "token": TOKEN, "login": {"private_key": "PEM", "host": "h"}}
     kept = encrypted_settings.encrypt(told, {})
     masked = encrypted_settings.mask(kept)
@@ -57,17 +57,17 @@ def test_a_secret_that_was_not_entered_goes_nowhere_else(change: dict[str, Any])
     assert encrypted_settings.encrypt({**masked, "partitions": {}}, kept)["token"] == kept["token"]
 
 
-def test_what_was_encrypted_elsewhere_is_taken_for_a_secret_itself() -> None:
+def test_value_encrypted_elsewhere_is_treated_as_plain_secret() -> None:
     kept = encrypted_settings.encrypt({"token": TOKEN}, {})
     assert encrypted_settings.decrypt(encrypted_settings.encrypt(kept, {})) == kept
 
 
-def test_a_secret_that_no_key_opens_says_what_to_do() -> None:
+def test_undecryptable_secret_error_requests_entering_it_again() -> None:
     with pytest.raises(ValueError, match="enter it again"):
         encrypted_settings.decrypt({"token": f"{encrypted_settings.MARK}nonsense"})
 
 
-def test_the_admin_never_sees_the_key_and_keeps_it_by_leaving_the_mask(client: Client) -> None:
+def test_cluster_admin_never_shows_the_key_and_retains_it_under_mask(client: Client) -> None:
     client.force_login(make_user(admin=True))
     cluster = make_cluster(backend="slurm", config={})
     url = f"/admin/quotas/cluster/{cluster.pk}/change/"

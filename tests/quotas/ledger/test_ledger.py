@@ -37,7 +37,7 @@ def held(quota: Quota) -> Amounts:
     return total(each.amounts for each in snapshot.take(quota.cluster).holdings)
 
 
-def test_a_request_holds_nothing_until_it_is_reserved(quota: Quota) -> None:
+def test_request_holds_nothing_until_reserved(quota: Quota) -> None:
     request = ask(quota)
     assert held(quota) == Amounts()
     here = Amounts(2000, 2048, {"A100": 2})
@@ -47,7 +47,7 @@ def test_a_request_holds_nothing_until_it_is_reserved(quota: Quota) -> None:
     assert holding.placement == (("n1", here),)
 
 
-def test_what_is_held_has_the_types_that_were_given(quota: Quota) -> None:
+def test_reservation_holds_the_assigned_gpu_types(quota: Quota) -> None:
     parts = [Part(2, Amounts(1000, 1024, {"": 1}))]
     request = ledger.ask("a", quota=quota, owner=User.objects.get(), parts=parts, priority=1, declared_s=None)
     ledger.reserve(request, [("n1", Amounts(2000, 2048, {"A100": 1, "P100": 1}))])
@@ -55,7 +55,7 @@ def test_what_is_held_has_the_types_that_were_given(quota: Quota) -> None:
     assert Reservation.objects.get().gpus == 2
 
 
-def test_what_is_put_back_waits_again_and_can_be_reserved_again(quota: Quota) -> None:
+def test_request_put_back_waits_and_can_be_reserved_again(quota: Quota) -> None:
     request = ask(quota)
     ledger.reserve(request, [])
     ledger.record_start("a")
@@ -69,7 +69,7 @@ def test_what_is_put_back_waits_again_and_can_be_reserved_again(quota: Quota) ->
     assert (holding.running, holding.coming) == (False, False)
 
 
-def test_closing_twice_is_closing_once(quota: Quota) -> None:
+def test_request_closed_twice_is_closed_once(quota: Quota) -> None:
     ledger.reserve(ask(quota), [])
     ledger.reserve(ask(quota, "b"), [])
     ledger.close("a")
@@ -79,7 +79,7 @@ def test_closing_twice_is_closing_once(quota: Quota) -> None:
     assert Request.objects.get(holder="a").state == Request.State.CLOSED
 
 
-def test_what_is_held_may_shrink_and_never_grows(quota: Quota) -> None:
+def test_reservation_may_shrink_but_never_grows(quota: Quota) -> None:
     ledger.reserve(ask(quota), [("n1", Amounts(2000, 2048, {"A100": 2}))])
     ledger.shrink("a", [("n1", Amounts(1000, 1024, {"A100": 1}))])
     assert held(quota) == Amounts(1000, 1024, {"A100": 1})
@@ -91,7 +91,7 @@ def test_what_is_held_may_shrink_and_never_grows(quota: Quota) -> None:
     assert held(quota) == Amounts()
 
 
-def test_what_is_held_back_stands_in_no_line_until_it_is_released(quota: Quota) -> None:
+def test_held_request_is_not_queued_until_released(quota: Quota) -> None:
     ask(quota)
     assert ledger.hold("a")
     assert not ledger.hold("a")
@@ -102,12 +102,12 @@ def test_what_is_held_back_stands_in_no_line_until_it_is_released(quota: Quota) 
     assert [each.holder for each in snapshot.take(quota.cluster).waiting] == ["a"]
 
 
-def test_an_admitted_one_can_not_be_held(quota: Quota) -> None:
+def test_admitted_request_cannot_be_held(quota: Quota) -> None:
     ledger.reserve(ask(quota), [])
     assert not ledger.hold("a")
 
 
-def test_whoever_asks_again_keeps_its_terms_and_what_it_waited_but_not_what_it_ran(quota: Quota) -> None:
+def test_retry_request_retains_terms_and_waiting_time_not_run_time(quota: Quota) -> None:
     now = timezone.now()
     request = ask(quota, terms=Terms(idle="force", bids=[{"percent": 50}]))
     Request.objects.update(since=now - timedelta(hours=5))
@@ -119,6 +119,6 @@ def test_whoever_asks_again_keeps_its_terms_and_what_it_waited_but_not_what_it_r
     assert abs((timezone.now() - again.since) - timedelta(hours=1)) < timedelta(minutes=1)
 
 
-def test_defaults_are_made_once(quota: Quota) -> None:
+def test_defaults_are_created_once(quota: Quota) -> None:
     ensure_defaults(User.objects.get())
     assert Quota.objects.count() == 1

@@ -36,7 +36,7 @@ def told(quota: Quota) -> dict[str, list[str]]:
     return refused.value.message_dict
 
 
-def test_children_share_what_the_parent_holds(parent: Quota) -> None:
+def test_child_quotas_share_the_limit_of_the_parent(parent: Quota) -> None:
     first = child(parent, "first", gpus=6)
     first.full_clean()
     first.save()
@@ -45,23 +45,23 @@ def test_children_share_what_the_parent_holds(parent: Quota) -> None:
     assert told(child(parent, "second", gpus=3)) == {"gpus": [message]}
 
 
-def test_a_type_is_shared_like_everything_else(parent: Quota) -> None:
+def test_child_quotas_share_gpu_type_limits_of_the_parent(parent: Quota) -> None:
     assert "A100: " in told(child(parent, "first", gpus_by_type={"A100": 5}))["gpus_by_type"][0]
 
 
-def test_a_parent_can_not_go_below_what_its_children_were_promised(parent: Quota) -> None:
+def test_parent_limit_below_the_sum_of_children_is_refused(parent: Quota) -> None:
     child(parent, "first", gpus=6).save()
     parent.gpus = 5
     assert "Child quotas have 6 in total" in told(parent)["gpus"][0]
 
 
-def test_a_quota_without_a_limit_promises_what_those_below_it_do(parent: Quota) -> None:
+def test_quota_without_limit_counts_limits_of_its_children(parent: Quota) -> None:
     middle = child(parent, "middle")
     middle.save()
     assert "its child quotas would have 9 in total" in told(child(middle, "leaf", gpus=9))["gpus"][0]
 
 
-def test_a_tree_has_no_circles_and_no_second_cluster(parent: Quota) -> None:
+def test_quota_tree_rejects_circles_and_second_cluster(parent: Quota) -> None:
     leaf = child(parent, "leaf")
     leaf.save()
     parent.parent = leaf
@@ -71,7 +71,7 @@ def test_a_tree_has_no_circles_and_no_second_cluster(parent: Quota) -> None:
     assert "parent" in told(stranger)
 
 
-def test_types_are_numbers_by_name(parent: Quota) -> None:
+def test_gpu_type_limit_must_be_a_number(parent: Quota) -> None:
     assert "gpus_by_type" in told(child(parent, "first", gpus_by_type={"A100": "4"}))
 
 
@@ -84,7 +84,7 @@ def form_of(quota: Quota, **changes: object) -> dict[str, object]:
     return {**fields, "gpus_by_type": "{}", **changes}
 
 
-def test_lowering_below_what_is_in_use_says_what_follows_and_asks(parent: Quota) -> None:
+def test_quota_lowered_below_use_requires_confirmation_to_drain(parent: Quota) -> None:
     leaf = child(parent, "leaf")
     leaf.save()
     request = ledger.ask(
@@ -109,7 +109,7 @@ def test_lowering_below_what_is_in_use_says_what_follows_and_asks(parent: Quota)
     assert Reservation.objects.filter(active=True).count() == 1
 
 
-def test_an_admin_names_types_as_people_do(parent: Quota) -> None:
+def test_gpu_type_alias_in_quota_form_is_stored_as_canonical_name(parent: Quota) -> None:
     GpuType.objects.create(name="A100", aliases=["nvidia-a100"])
     admin = Client()
     admin.force_login(make_user(admin=True))
@@ -119,7 +119,7 @@ def test_an_admin_names_types_as_people_do(parent: Quota) -> None:
     assert parent.gpus_by_type == {"A100": 2}
 
 
-def test_a_workspaces_quotas_are_kept_on_its_page_too() -> None:
+def test_workspace_and_quota_admin_pages_open() -> None:
     quota = make_quota()
     admin = Client()
     admin.force_login(make_user(admin=True))
@@ -127,7 +127,7 @@ def test_a_workspaces_quotas_are_kept_on_its_page_too() -> None:
     assert admin.get(f"/admin/quotas/quota/{quota.pk}/change/").status_code == 200
 
 
-def test_the_admin_says_who_took_a_node_and_why() -> None:
+def test_node_admin_records_actor_and_reason_of_draining() -> None:
     node = Node.objects.create(cluster=make_cluster(), name="n1")
     root = make_user("root", admin=True)
     admin = Client()
@@ -161,7 +161,7 @@ def hold(quota: Quota, gpus: int, hours: float, *, ago: float = 0.0, borrowed: b
         rows.update(active=False, released_at=now - timedelta(hours=ago))
 
 
-def test_gpu_hours_are_the_same_before_and_after_the_hours_were_rolled_up() -> None:
+def test_gpu_hours_are_equal_before_and_after_roll_up() -> None:
     quota = make_quota()
     hold(quota, 2, 3.5)
     hold(quota, 1, 1.25, ago=2)
@@ -178,7 +178,7 @@ def test_gpu_hours_are_the_same_before_and_after_the_hours_were_rolled_up() -> N
     assert lent > 0
 
 
-def test_a_quota_whose_gpu_hours_are_gone_starts_nothing_more_not_even_below_it(parent: Quota) -> None:
+def test_quota_with_gpu_hours_used_by_child_has_none_left(parent: Quota) -> None:
     parent.gpu_hours, parent.period = 6, Period.MONTH
     parent.save()
     leaf = child(parent, "leaf")
@@ -193,7 +193,7 @@ def test_a_quota_whose_gpu_hours_are_gone_starts_nothing_more_not_even_below_it(
 
 
 @pytest.mark.parametrize(("hour", "expected"), [(3, 200), (12, 400), (23, 200)])
-def test_prices_follow_the_hours_of_the_day(hour: int, expected: int) -> None:
+def test_spot_prices_follow_the_hours_of_the_day(hour: int, expected: int) -> None:
     cluster = make_cluster()
     SpotPrice.objects.create(cluster=cluster, gpu_type="A100", market_micro=1000, price_micro=400)
     SpotPrice.objects.create(
@@ -203,7 +203,7 @@ def test_prices_follow_the_hours_of_the_day(hour: int, expected: int) -> None:
     assert snapshot.prices_of(cluster, now)["A100"].now_micro == expected
 
 
-def test_a_snapshot_costs_a_fixed_number_of_queries(django_assert_max_num_queries: object) -> None:
+def test_snapshot_takes_a_fixed_number_of_queries(django_assert_max_num_queries: object) -> None:
     quota = make_quota(make_workspace())
     owner = make_user()
     for number in range(20):

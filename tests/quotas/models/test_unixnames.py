@@ -24,19 +24,19 @@ def admin() -> Client:
 
 
 @pytest.mark.parametrize("name", ["alice", "a.smith", "_build", "a-1"])
-def test_a_name_of_a_person(name: str) -> None:
+def test_valid_unix_name_is_accepted(name: str) -> None:
     unixnames.check(name)
 
 
 @pytest.mark.parametrize(
     "name", ["root", "slurm", "nobody", "1000", "-u", "a b", "Alice", "a/b", "a\n", "%sudo", "#0", "a" * 33]
 )
-def test_no_name_of_a_person(name: str) -> None:
+def test_invalid_unix_name_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         unixnames.check(name)
 
 
-def test_a_source_says_it_and_takes_it_back() -> None:
+def test_unix_name_from_a_source_is_stored_and_removed() -> None:
     user = make_user("alice")
     unixnames.learn(user, "corp", "asmith")
     assert User.objects.get().unix_name == "asmith"
@@ -46,14 +46,14 @@ def test_a_source_says_it_and_takes_it_back() -> None:
     assert User.objects.get().unix_name == ""
 
 
-def test_a_source_does_not_change_what_an_admin_entered() -> None:
+def test_unix_name_entered_by_admin_is_not_changed_by_a_source() -> None:
     user = make_user("alice", unix_name="asmith")
     unixnames.learn(user, "corp", "bjones")
     unixnames.learn(user, "corp", "")
     assert User.objects.get().unix_name == "asmith"
 
 
-def test_a_source_can_not_say_root() -> None:
+def test_unix_name_root_from_a_source_is_not_stored() -> None:
     user = make_user("alice")
     unixnames.learn(user, "corp", "asmith")
     unixnames.learn(user, "corp", "root")
@@ -73,21 +73,21 @@ def changed(admin: Client, user: User, unix_name: str) -> int:
     return admin.post(f"/admin/quotas/user/{user.pk}/change/", sent).status_code
 
 
-def test_an_admin_enters_it(admin: Client) -> None:
+def test_unix_name_entered_by_admin_replaces_the_source_value(admin: Client) -> None:
     user = make_user("alice", unix_name="earlier", unix_name_from="corp")
     assert changed(admin, user, "asmith") == 302
     user.refresh_from_db()
     assert (user.unix_name, user.unix_name_from) == ("asmith", "")
 
 
-def test_an_admin_can_not_enter_root(admin: Client) -> None:
+def test_unix_name_root_entered_by_admin_is_refused(admin: Client) -> None:
     user = make_user("alice")
     assert changed(admin, user, "root") == 200
     user.refresh_from_db()
     assert user.unix_name == ""
 
 
-def test_nobody_enters_their_own() -> None:
+def test_unix_name_cannot_be_set_by_the_user() -> None:
     user = make_user("alice")
     client = Client()
     client.force_login(user)
@@ -106,7 +106,7 @@ def test_nobody_enters_their_own() -> None:
         ("local", {}, "–"),
     ],
 )
-def test_the_admin_pages_say_as_whom_jobs_run(
+def test_cluster_admin_page_shows_user_running_the_jobs(
     admin: Client, backend: str, config: dict[str, str], told: str
 ) -> None:
     cluster = make_cluster(backend=backend, config=config)
@@ -123,7 +123,7 @@ def held(cluster: Cluster, holder: str) -> None:
     ledger.reserve(request, [])
 
 
-def test_as_whom_jobs_run_is_not_changed_under_them(admin: Client) -> None:
+def test_cluster_identity_cannot_change_while_jobs_are_on_it(admin: Client) -> None:
     cluster = make_cluster(backend="slurm", config={"identity": "sudo"})
     url = f"/admin/quotas/cluster/{cluster.pk}/change/"
     fields = {"slug": cluster.slug, "name": cluster.name, "backend": "slurm", "admission": "engine"}

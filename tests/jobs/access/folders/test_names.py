@@ -15,7 +15,7 @@ BYTES = st.binary(min_size=1, max_size=40).filter(lambda raw: b"\0" not in raw a
 
 
 @given(st.lists(BYTES, min_size=1, max_size=4))
-def test_every_name_comes_back_from_an_address_as_it_was(parts: list[bytes]) -> None:
+def test_file_names_survive_the_round_trip_through_an_address(parts: list[bytes]) -> None:
     way = [raw.decode("utf-8", "surrogateescape") for raw in parts]
     query = names.query(f"root=work&path={names.way(way)}&sort=name")
     assert names.parts(query["path"][0]) == way
@@ -24,7 +24,7 @@ def test_every_name_comes_back_from_an_address_as_it_was(parts: list[bytes]) -> 
 
 
 @given(BYTES)
-def test_what_is_shown_can_be_written_and_turns_nothing_around(raw: bytes) -> None:
+def test_legible_name_is_encodable_and_has_no_control_characters(raw: bytes) -> None:
     shown = names.legible(raw.decode("utf-8", "surrogateescape"))
     assert shown.encode()
     assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", shown)
@@ -40,12 +40,12 @@ def test_what_is_shown_can_be_written_and_turns_nothing_around(raw: bytes) -> No
         ("\x1b[31m", r"\x1b[31m"),
     ],
 )
-def test_a_name_for_people(name: str, shown: str) -> None:
+def test_legible_name_shows_the_expected_text(name: str, shown: str) -> None:
     assert names.legible(name) == shown
 
 
 @given(BYTES)
-def test_a_header_has_one_name_and_no_line_of_its_own(raw: bytes) -> None:
+def test_attachment_header_has_one_file_name_and_no_line_break(raw: bytes) -> None:
     header = names.attachment(os.fsdecode(raw))
     assert re.fullmatch(
         r"attachment; filename=\"[A-Za-z0-9._-]+\"; filename\*=UTF-8''[A-Za-z0-9._~%-]+", header

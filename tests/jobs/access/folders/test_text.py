@@ -24,17 +24,17 @@ def read(data: bytes, encoding: str = "") -> str:
     ("written", "encoding"),
     [("utf-8", ""), ("utf-8-sig", ""), ("gb18030", ""), ("utf-16", ""), ("shift_jis", "shift_jis")],
 )
-def test_pieces_put_together_are_the_text(written: str, encoding: str) -> None:
+def test_text_pieces_joined_equal_the_whole_text(written: str, encoding: str) -> None:
     said = "".join(f"第{number}行 日本語\n" for number in range(20_000))
     assert read(said.encode(written), encoding) == said
 
 
-def test_a_line_without_an_end_is_cut_between_characters() -> None:
+def test_text_line_without_end_is_cut_between_characters() -> None:
     said = "中文" * 60_000
     assert read(said.encode()) == said
 
 
-def test_bytes_that_are_no_text_are_a_few_rows() -> None:
+def test_binary_bytes_show_as_a_few_hex_rows() -> None:
     piece = text.piece(bytes(range(256)) * 300, 0, 76_800)
     assert (piece.encoding, piece.after) == ("", 76_800)
     assert piece.text.splitlines()[0].startswith("00000000  00 01 02")
@@ -42,12 +42,12 @@ def test_bytes_that_are_no_text_are_a_few_rows() -> None:
 
 
 @given(st.text())
-def test_no_order_for_a_terminal_is_left(said: str) -> None:
+def test_harmless_text_contains_no_terminal_control_sequence(said: str) -> None:
     shown = text.harmless(said)
     assert all(char >= " " or char in "\n\t" for char in shown)
     assert not set("\x7f\x9b\u202e\u2066") & set(shown)
 
 
-def test_colours_go_and_what_else_was_there_stays() -> None:
+def test_harmless_text_drops_colours_and_keeps_the_rest() -> None:
     said = "\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b[2Jend\r\n50%\r100%\x07"
     assert text.harmless(said) == "red end\n50%\n100%␇"

@@ -41,7 +41,7 @@ def cookie_of(browser: Browser, host: str) -> bytes:
 # --- names -----------------------------------------------------------------------------------------------
 
 
-def test_a_forged_host_leads_nowhere(
+def test_gateway_rejects_forged_hosts(
     browser: Browser, host: str, endpoint: Endpoint, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     for name, status in [
@@ -64,7 +64,9 @@ def test_a_forged_host_leads_nowhere(
             assert job.seen == []
 
 
-def test_two_hosts_are_none(browser: Browser, host: str, job: ServedJob, served: Served) -> None:
+def test_gateway_rejects_two_host_headers(
+    browser: Browser, host: str, job: ServedJob, served: Served
+) -> None:
     for first, second in [(host, CONSOLE), (CONSOLE, host), (host, host)]:
         sent = f"GET / HTTP/1.1\r\nHost: {first}\r\nHost: {second}\r\nConnection: close\r\n".encode()
         answer = raw(served.port, sent + b"Cookie: " + cookie_of(browser, host) + b"\r\n\r\n")
@@ -72,7 +74,7 @@ def test_two_hosts_are_none(browser: Browser, host: str, job: ServedJob, served:
     assert job.seen == []
 
 
-def test_a_host_in_the_request_line_does_not_count(
+def test_gateway_ignores_the_host_in_the_request_line(
     browser: Browser, host: str, job: ServedJob, served: Served
 ) -> None:
     sent = f"GET http://evil.example/x HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n".encode()
@@ -81,7 +83,7 @@ def test_a_host_in_the_request_line_does_not_count(
     assert job.headers()["host"] == f"localhost:{job.port}"
 
 
-def test_the_console_is_not_on_an_endpoints_host(
+def test_endpoint_host_does_not_serve_the_console(
     browser: Browser, host: str, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     for path in ["/admin/", "/sign-in", "/livez", "/static/console/css/base.css"]:
@@ -90,12 +92,12 @@ def test_the_console_is_not_on_an_endpoints_host(
             assert job.seen[-1][1] == path
 
 
-def test_an_endpoint_is_not_on_the_consoles_host(browser: Browser, host: str) -> None:
+def test_console_host_does_not_serve_endpoints(browser: Browser, host: str) -> None:
     browser.cookies(CONSOLE).update(browser.cookies(host))
     assert browser.get(CONSOLE, "/.job-console/enter?ticket=x").status_code == 404
 
 
-def test_other_spellings_of_the_gateways_paths_are_the_jobs(
+def test_gateway_path_in_another_spelling_goes_to_the_job(
     browser: Browser, host: str, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     for path in [
@@ -109,7 +111,7 @@ def test_other_spellings_of_the_gateways_paths_are_the_jobs(
             assert job.seen[-1][1] == path
 
 
-def test_the_gateways_own_paths_never_reach_the_job(
+def test_gateway_reserved_paths_never_reach_the_job(
     browser: Browser, host: str, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     for path in ["/.job-console/", "/.job-console/../x", "/.job-console/other"]:
@@ -119,7 +121,7 @@ def test_the_gateways_own_paths_never_reach_the_job(
             assert job.seen == []
 
 
-def test_a_name_that_was_made_to_lead_here_gets_nothing_of_the_console(
+def test_console_gives_nothing_to_a_dns_rebinding_host(
     browser: Browser, host: str, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     """DNS rebinding; even a browser that sent the person's cookies along would be refused."""
@@ -139,7 +141,7 @@ def test_a_name_that_was_made_to_lead_here_gets_nothing_of_the_console(
 # --- other origins ---------------------------------------------------------------------------------------
 
 
-def test_another_origins_page_opens_no_socket_and_sends_nothing(
+def test_gateway_refuses_sockets_and_requests_from_another_origin(
     browser: Browser, host: str, endpoint: Endpoint, job: ServedJob, subtests: pytest.Subtests
 ) -> None:
     for origin in [
@@ -158,7 +160,7 @@ def test_another_origins_page_opens_no_socket_and_sends_nothing(
             assert job.seen == []
 
 
-def test_a_neighbours_page_gets_no_part_of_this_one(
+def test_gateway_refuses_embedded_requests_from_other_sites(
     browser: Browser, host: str, subtests: pytest.Subtests
 ) -> None:
     for mode, dest in [
@@ -173,7 +175,7 @@ def test_a_neighbours_page_gets_no_part_of_this_one(
                 assert browser.request("GET", host, "/", sent).status_code == 403
 
 
-def test_another_page_may_lead_a_person_here(browser: Browser, host: str) -> None:
+def test_gateway_allows_navigation_from_another_site_and_refuses_post(browser: Browser, host: str) -> None:
     sent = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert browser.request("GET", host, "/", sent).status_code == 200
     assert browser.request("POST", host, "/", sent).status_code == 403
@@ -182,13 +184,13 @@ def test_another_page_may_lead_a_person_here(browser: Browser, host: str) -> Non
 # --- cookies and tokens ----------------------------------------------------------------------------------
 
 
-def test_a_job_sets_cookies_for_its_own_host_only(browser: Browser, host: str) -> None:
+def test_gateway_limits_job_cookies_to_their_own_host(browser: Browser, host: str) -> None:
     target = "/cookie?set=a=1;%20Domain=apps.localhost;%20Path=/&set=b=2;domain%20=.localhost&set=c=3;Path=/x"
     answer = browser.request("GET", host, target)
     assert answer.headers.get_list("set-cookie") == ["a=1; Path=/", "b=2", "c=3;Path=/x"]
 
 
-def test_a_job_cannot_set_the_gateways_cookies(
+def test_gateway_cookies_cannot_be_set_by_a_job(
     browser: Browser, host: str, subtests: pytest.Subtests
 ) -> None:
     for cookie in [
@@ -205,7 +207,7 @@ def test_a_job_cannot_set_the_gateways_cookies(
             assert (answer.status_code, answer.headers.get_list("set-cookie")) == (200, [])
 
 
-def test_what_a_neighbour_plants_neither_opens_nor_closes_the_door(browser: Browser, host: str) -> None:
+def test_gateway_cookie_planted_by_a_neighbour_neither_admits_nor_blocks(browser: Browser, host: str) -> None:
     ours = browser.cookies(host)["job-console"]
     planted = "A" * 43
     for cookies in (
@@ -216,7 +218,7 @@ def test_what_a_neighbour_plants_neither_opens_nor_closes_the_door(browser: Brow
     assert browser.request("GET", host, "/", {"Cookie": f"job-console={planted}"}).status_code == 401
 
 
-def test_no_secret_of_the_consoles_reaches_the_job(browser: Browser, host: str, job: ServedJob) -> None:
+def test_gateway_forwards_no_console_secret_to_the_job(browser: Browser, host: str, job: ServedJob) -> None:
     ours = browser.cookies(host)["job-console"]
     mark = browser.cookies(host)["job-console-browser"]
     theirs = "_xsrf=2|a; username-localhost-8888=x"
@@ -228,7 +230,7 @@ def test_no_secret_of_the_consoles_reaches_the_job(browser: Browser, host: str, 
     assert not [line for line in job.seen[-1][2] if ours in line[1] or mark in line[1]]
 
 
-def test_two_peoples_requests_share_no_cookies_of_the_jobs(
+def test_gateway_keeps_job_cookies_of_two_users_apart(
     browser: Browser, host: str, job: ServedJob, new_browser: Callable[[], Browser], endpoint: Endpoint
 ) -> None:
     browser.request("GET", host, "/cookie?set=login=owner;%20Path=/")
@@ -243,7 +245,7 @@ def test_two_peoples_requests_share_no_cookies_of_the_jobs(
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_a_request_that_two_servers_could_read_differently_is_refused(
+def test_gateway_refuses_requests_with_ambiguous_framing(
     browser: Browser, host: str, job: ServedJob, served: Served, subtests: pytest.Subtests
 ) -> None:
     for framing in [
@@ -269,7 +271,7 @@ def test_a_request_that_two_servers_could_read_differently_is_refused(
             assert "/smuggled" not in [target for _method, target, _headers in job.seen]
 
 
-def test_what_follows_a_body_is_a_request_of_its_own(
+def test_gateway_treats_bytes_after_a_body_as_a_new_request(
     browser: Browser, host: str, job: ServedJob, served: Served
 ) -> None:
     head = f"POST /echo HTTP/1.1\r\nHost: {host}:{served.port}\r\nContent-Length: 4\r\n".encode()
@@ -280,7 +282,7 @@ def test_what_follows_a_body_is_a_request_of_its_own(
     assert [target for _method, target, _headers in job.seen][-1] == "/echo"
 
 
-def test_methods_that_make_tunnels_or_show_cookies_are_refused(
+def test_gateway_refuses_trace_and_connect(
     browser: Browser, host: str, served: Served, subtests: pytest.Subtests
 ) -> None:
     for method in ["TRACE", "CONNECT"]:
@@ -293,7 +295,7 @@ def test_methods_that_make_tunnels_or_show_cookies_are_refused(
             assert answer.split()[1] in {b"400", b"405"}
 
 
-def test_oversized_requests_are_refused_before_the_job_hears_of_them(
+def test_gateway_refuses_oversized_requests_before_reaching_the_job(
     browser: Browser, host: str, job: ServedJob
 ) -> None:
     assert browser.request("GET", host, "/", {"X-Long": "x" * 70_000}).status_code == 431
@@ -322,7 +324,7 @@ def wire(answer: bytes) -> Iterator[int]:
         server.join(60)
 
 
-def test_whatever_a_job_answers_the_browser_gets_http(
+def test_gateway_sends_valid_http_for_any_job_response(
     browser: Browser, endpoint: Endpoint, subtests: pytest.Subtests
 ) -> None:
     for answer, status, body in [
@@ -344,7 +346,7 @@ def test_whatever_a_job_answers_the_browser_gets_http(
             assert body is None or seen.content == body
 
 
-def test_a_listener_that_changes_while_it_is_connected_to_gets_nothing(
+def test_gateway_refuses_a_listener_changing_during_connect(
     browser: Browser, host: str, job: ServedJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = itertools.count()
@@ -359,7 +361,7 @@ def test_a_listener_that_changes_while_it_is_connected_to_gets_nothing(
     assert (next(answers), job.seen) == (2, [])
 
 
-def test_listeners_are_asked_for_new_connections_and_for_each_replica_of_its_own(
+def test_gateway_checks_listeners_per_new_connection_and_replica(
     browser: Browser, host: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

@@ -84,7 +84,7 @@ def assert_refused(page: Page, frames: list[Frame]) -> None:
     assert all("chrome-error" in url for url in urls), urls
 
 
-def test_a_notebook_does_nothing_at_the_console_in_the_persons_name(
+def test_notebook_script_cannot_act_at_the_console_for_the_user(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint
 ) -> None:
     job = endpoint.replica.attempt.job
@@ -114,7 +114,7 @@ def test_a_notebook_does_nothing_at_the_console_in_the_persons_name(
     assert Attempt.objects.get(job=job).end_wanted is None
 
 
-def test_a_notebooks_form_does_not_stop_a_job_either(
+def test_notebook_form_does_not_stop_a_job(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint
 ) -> None:
     job = endpoint.replica.attempt.job
@@ -135,7 +135,7 @@ def test_a_notebooks_form_does_not_stop_a_job_either(
     assert Attempt.objects.get(job=job).end_wanted is None
 
 
-def test_a_notebook_reaches_no_neighbour(
+def test_notebook_reaches_no_neighbour(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
 ) -> None:
     def look(context: BrowserContext) -> None:
@@ -154,7 +154,7 @@ def test_a_notebook_reaches_no_neighbour(
     assert [target for _method, target, _headers in job.seen] == ["/socket"]
 
 
-def test_no_page_frames_an_endpoint_and_no_endpoint_frames_the_console(
+def test_endpoint_page_cannot_frame_a_neighbour_or_the_console(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
 ) -> None:
     def look(context: BrowserContext) -> None:
@@ -169,7 +169,7 @@ def test_no_page_frames_an_endpoint_and_no_endpoint_frames_the_console(
     assert job.seen == []
 
 
-def test_a_page_of_another_site_frames_neither_an_endpoint_nor_the_console(
+def test_foreign_site_cannot_frame_an_endpoint_or_the_console(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
 ) -> None:
     def look(context: BrowserContext) -> None:
@@ -186,7 +186,7 @@ def test_a_page_of_another_site_frames_neither_an_endpoint_nor_the_console(
     assert "/page" not in [target for _method, target, _headers in job.seen]
 
 
-def test_the_consoles_own_pages_frame_no_endpoint_either(
+def test_console_pages_cannot_frame_an_endpoint(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
 ) -> None:
     def look(context: BrowserContext) -> None:
@@ -201,7 +201,7 @@ def test_the_consoles_own_pages_frame_no_endpoint_either(
     assert job.seen == []
 
 
-def test_cookies_of_a_notebook_stay_where_they_can_do_nothing(
+def test_notebook_cookies_do_no_harm_outside_their_host(
     browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint
 ) -> None:
     def look(context: BrowserContext) -> None:

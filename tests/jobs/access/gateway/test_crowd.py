@@ -31,7 +31,7 @@ PLACES_OF_A_PERSON = 200
 MOST_BYTES_EACH = 48 * 1024
 
 
-def test_one_person_cannot_take_all_places(
+def test_gateway_user_at_the_connection_limit_leaves_places_for_others(
     browser: Browser, host: str, endpoint: Endpoint, settings: Settings, new_browser: Callable[[], Browser]
 ) -> None:
     settings.CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON = 2
@@ -49,7 +49,7 @@ def test_one_person_cannot_take_all_places(
 
 
 @pytest.mark.once
-def test_ten_thousand_connections_leave_the_console_answering(
+def test_console_answers_during_ten_thousand_gateway_connections(
     browser: Browser, host: str, settings: Settings
 ) -> None:
     from console import asgi  # noqa: PLC0415  # as in the fixture

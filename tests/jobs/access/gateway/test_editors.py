@@ -40,7 +40,7 @@ WORKER = """async () => {
 
 
 @pytest.mark.browser
-def test_its_socket_its_service_worker_and_its_resources_work(
+def test_vs_code_socket_service_worker_and_resources_work(
     browser: Browser, endpoint: Endpoint, job: Job
 ) -> None:
     link = f"http://{CONSOLE}:{browser.port}/endpoints/{endpoint.slug}/open?next=/page%3Ffolder%3D/job"
@@ -64,7 +64,7 @@ def test_its_socket_its_service_worker_and_its_resources_work(
     assert RESOURCE in [target for _method, target, _headers in job.seen]
 
 
-def test_the_job_is_told_one_consistent_name_and_no_origin_of_another(
+def test_gateway_sends_the_job_one_host_name_and_no_foreign_origin(
     browser: Browser, host: str, job: Job
 ) -> None:
     own = f"http://{host}:{browser.port}"
@@ -78,13 +78,13 @@ def test_the_job_is_told_one_consistent_name_and_no_origin_of_another(
     assert not job.seen
 
 
-def test_long_paths_and_queries_arrive_as_they_were_sent(browser: Browser, host: str, job: Job) -> None:
+def test_gateway_passes_long_paths_and_queries_unchanged(browser: Browser, host: str, job: Job) -> None:
     target = f"/{COMMIT}/static/{'x' * 2000}/a%2Fb.js?{'y' * 4000}"
     assert browser.request("GET", host, target).status_code == 200
     assert job.seen[-1][1] == target
 
 
-def test_the_token_is_given_under_the_name_that_the_job_announced(
+def test_gateway_passes_the_token_under_the_announced_name(
     browser: Browser, endpoint: Endpoint, job: Job
 ) -> None:
     Endpoint.objects.filter(pk=endpoint.pk).update(token_name="tkn", path="/?folder=/job")

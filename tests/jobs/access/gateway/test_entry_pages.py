@@ -33,7 +33,7 @@ def owner_of(endpoint: Endpoint) -> User:
     return User.objects.get(jobs__attempts__replicas__endpoints=endpoint)
 
 
-def test_the_link_on_the_jobs_page_leads_to_the_endpoint_and_carries_its_token(
+def test_job_page_link_leads_to_endpoint_and_carries_its_token(
     browser: Browser, endpoint: Endpoint, job: ServedJob
 ) -> None:
     answer, way = browser.follow(CONSOLE, f"/endpoints/{endpoint.slug}/open?next=/lab/tree%3Fx=1")
@@ -49,7 +49,7 @@ def test_the_link_on_the_jobs_page_leads_to_the_endpoint_and_carries_its_token(
     assert not [stop for stop in way[:-1] if "token=" in stop]
 
 
-def test_the_cookie_is_for_this_host_alone_and_for_no_script(
+def test_entry_cookie_is_host_only_and_hidden_from_scripts(
     browser: Browser, endpoint: Endpoint, settings: Settings
 ) -> None:
     address = ticket_address(browser, endpoint)
@@ -61,7 +61,7 @@ def test_the_cookie_is_for_this_host_alone_and_for_no_script(
     assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("no-store", "no-referrer")
 
 
-def test_behind_tls_the_cookies_are_secure_and_bound_to_the_host(
+def test_entry_cookies_behind_tls_are_secure_and_host_bound(
     browser: Browser, endpoint: Endpoint, settings: Settings
 ) -> None:
     settings.CONSOLE_TLS = True
@@ -71,19 +71,19 @@ def test_behind_tls_the_cookies_are_secure_and_bound_to_the_host(
     assert started.headers["set-cookie"].endswith("; Secure")
 
 
-def test_a_ticket_is_good_once(browser: Browser, endpoint: Endpoint) -> None:
+def test_ticket_works_only_once(browser: Browser, endpoint: Endpoint) -> None:
     address = ticket_address(browser, endpoint)
     assert browser.get(browser.host(endpoint), address).status_code == 303
     assert browser.get(browser.host(endpoint), address).status_code == 403
 
 
-def test_a_ticket_is_good_for_half_a_minute(browser: Browser, endpoint: Endpoint) -> None:
+def test_ticket_expires_after_half_a_minute(browser: Browser, endpoint: Endpoint) -> None:
     address = ticket_address(browser, endpoint)
     EndpointVisit.objects.update(created_at=now() - timedelta(seconds=31))
     assert browser.get(browser.host(endpoint), address).status_code == 403
 
 
-def test_a_ticket_is_good_for_one_endpoint(browser: Browser, endpoint: Endpoint, job: ServedJob) -> None:
+def test_ticket_opens_only_its_own_endpoint(browser: Browser, endpoint: Endpoint, job: ServedJob) -> None:
     other = make_endpoint(endpoint.replica, port=job.port, label="other")
     address = ticket_address(browser, endpoint)
     browser.cookies(browser.host(other)).update(browser.cookies(browser.host(endpoint)))
@@ -91,7 +91,7 @@ def test_a_ticket_is_good_for_one_endpoint(browser: Browser, endpoint: Endpoint,
     assert browser.get(browser.host(endpoint), address).status_code == 303
 
 
-def test_another_persons_ticket_opens_nothing_and_stays_theirs(
+def test_ticket_of_another_user_is_refused_and_stays_valid(
     browser: Browser, endpoint: Endpoint, new_browser: NewBrowser
 ) -> None:
     address = ticket_address(browser, endpoint)
@@ -103,7 +103,7 @@ def test_another_persons_ticket_opens_nothing_and_stays_theirs(
     assert browser.get(browser.host(endpoint), address).status_code == 303
 
 
-def test_nobody_can_have_another_browser_fetch_a_ticket_for_them(
+def test_ticket_fetched_by_another_browser_is_refused(
     browser: Browser, endpoint: Endpoint, new_browser: NewBrowser
 ) -> None:
     thief = new_browser()
@@ -115,9 +115,7 @@ def test_nobody_can_have_another_browser_fetch_a_ticket_for_them(
     assert not browser.cookies(browser.host(endpoint))
 
 
-def test_a_ticket_is_no_cookie_and_a_cookie_is_no_ticket(
-    browser: Browser, endpoint: Endpoint, host: str
-) -> None:
+def test_ticket_and_cookie_are_not_interchangeable(browser: Browser, endpoint: Endpoint, host: str) -> None:
     ticket = ticket_address(browser, endpoint).partition("ticket=")[2].partition("&")[0]
     cookies = browser.cookies(host)
     entered = cookies["job-console"]
@@ -126,7 +124,7 @@ def test_a_ticket_is_no_cookie_and_a_cookie_is_no_ticket(
     assert browser.request("GET", host, "/").status_code == 401
 
 
-def test_a_right_that_is_lost_on_the_way_is_missed_at_the_door(browser: Browser, endpoint: Endpoint) -> None:
+def test_ticket_after_lost_right_is_refused_at_entry(browser: Browser, endpoint: Endpoint) -> None:
     address = ticket_address(browser, endpoint)
     Membership.objects.update(role=Role.VIEWER)
     assert browser.get(browser.host(endpoint), address).status_code == 403
@@ -135,7 +133,7 @@ def test_a_right_that_is_lost_on_the_way_is_missed_at_the_door(browser: Browser,
 @pytest.mark.parametrize(
     ("role", "status"), [(None, 404), (Role.VIEWER, 403), (Role.DEVELOPER, 403), (Role.ADMIN, 200)]
 )
-def test_the_console_gives_tickets_to_those_who_may_enter(
+def test_console_issues_tickets_only_to_permitted_roles(
     endpoint: Endpoint, new_browser: NewBrowser, role: Role | None, status: int
 ) -> None:
     someone, visitor = make_user(), new_browser()
@@ -145,7 +143,7 @@ def test_the_console_gives_tickets_to_those_who_may_enter(
     assert visitor.open(endpoint).status_code == status
 
 
-def test_a_shared_job_may_be_read_and_not_entered(endpoint: Endpoint, new_browser: NewBrowser) -> None:
+def test_public_job_cannot_be_entered_by_a_member(endpoint: Endpoint, new_browser: NewBrowser) -> None:
     Job.objects.update(visibility="PUBLIC")
     someone, visitor = make_user(), new_browser()
     make_membership(someone, Job.objects.get().workspace)
@@ -153,7 +151,7 @@ def test_a_shared_job_may_be_read_and_not_entered(endpoint: Endpoint, new_browse
     assert visitor.open(endpoint).status_code == 403
 
 
-def test_who_is_not_signed_in_is_asked_to_and_arrives_where_they_wanted(
+def test_signed_out_visitor_signs_in_and_reaches_the_requested_page(
     endpoint: Endpoint, new_browser: NewBrowser, job: ServedJob
 ) -> None:
     visitor = new_browser()
@@ -166,7 +164,7 @@ def test_who_is_not_signed_in_is_asked_to_and_arrives_where_they_wanted(
     assert job.seen[-1][1].startswith("/lab?path=a&token=")
 
 
-def test_scripts_and_sockets_without_a_visit_get_401(
+def test_gateway_without_a_visit_answers_scripts_and_sockets_401(
     endpoint: Endpoint, new_browser: NewBrowser, job: ServedJob
 ) -> None:
     visitor = new_browser()
@@ -177,7 +175,7 @@ def test_scripts_and_sockets_without_a_visit_get_401(
     assert job.seen == []
 
 
-def test_the_way_never_leads_elsewhere(
+def test_entry_redirect_never_leads_to_another_site(
     browser: Browser, endpoint: Endpoint, subtests: pytest.Subtests
 ) -> None:
     for then in [
@@ -196,7 +194,7 @@ def test_the_way_never_leads_elsewhere(
             assert way[-1].startswith(f"{browser.host(endpoint)}/?token=")
 
 
-def test_nobody_is_sent_to_a_console_that_is_none(
+def test_entry_start_ignores_an_unknown_console_address(
     browser: Browser, endpoint: Endpoint, subtests: pytest.Subtests
 ) -> None:
     for console in ["evil.example", "evil.example:8000", "localhost@evil.example", "a/b"]:
@@ -205,7 +203,7 @@ def test_nobody_is_sent_to_a_console_that_is_none(
             assert answer.headers["location"].startswith(f"http://localhost:{browser.port}/endpoints/")
 
 
-def test_it_leads_back_to_the_console_under_the_name_by_which_the_person_came(
+def test_entry_start_returns_to_the_console_host_used_by_the_visitor(
     browser: Browser, endpoint: Endpoint
 ) -> None:
     console = f"127.0.0.1:{browser.port}"
@@ -213,12 +211,12 @@ def test_it_leads_back_to_the_console_under_the_name_by_which_the_person_came(
     assert answer.headers["location"].startswith(f"http://{console}/endpoints/")
 
 
-def test_what_is_no_digest_gets_no_ticket(browser: Browser, endpoint: Endpoint) -> None:
+def test_ticket_request_with_invalid_digest_is_refused(browser: Browser, endpoint: Endpoint) -> None:
     answer = browser.get(CONSOLE, f"/endpoints/{endpoint.slug}/open?browser=0&next=/")
     assert (answer.status_code, EndpointVisit.objects.count()) == (400, 0)
 
 
-def test_visits_that_are_worth_nothing_are_forgotten(browser: Browser, endpoint: Endpoint) -> None:
+def test_expired_visits_are_deleted(browser: Browser, endpoint: Endpoint) -> None:
     ticket_address(browser, endpoint)
     EndpointVisit.objects.update(created_at=now() - timedelta(seconds=31))
     browser.open(endpoint)

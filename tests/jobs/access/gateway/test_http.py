@@ -19,7 +19,9 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_each_method_arrives_as_it_is(browser: Browser, host: str, subtests: pytest.Subtests) -> None:
+def test_gateway_passes_each_http_method_unchanged(
+    browser: Browser, host: str, subtests: pytest.Subtests
+) -> None:
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]:
         with subtests.test(method=method):
             answer = browser.request(method, host, "/anything", content=b"body" if method != "GET" else None)
@@ -27,12 +29,12 @@ def test_each_method_arrives_as_it_is(browser: Browser, host: str, subtests: pyt
             assert answer.content == (b"hello" if method == "GET" else b"body")
 
 
-def test_a_head_request_has_the_headers_and_no_body(browser: Browser, host: str) -> None:
+def test_gateway_head_response_has_headers_and_no_body(browser: Browser, host: str) -> None:
     answer = browser.request("HEAD", host, "/bytes/1000")
     assert (answer.status_code, answer.headers["content-length"], answer.content) == (200, "1000", b"")
 
 
-def test_the_path_and_query_are_neither_decoded_nor_normalized(
+def test_gateway_neither_decodes_nor_normalizes_path_and_query(
     browser: Browser, host: str, job: Job, subtests: pytest.Subtests
 ) -> None:
     for target in [
@@ -49,7 +51,7 @@ def test_the_path_and_query_are_neither_decoded_nor_normalized(
             assert job.seen[-1][1] == target.removesuffix("?")
 
 
-def test_a_body_of_many_megabytes_streams_both_ways(browser: Browser, host: str) -> None:
+def test_gateway_streams_large_bodies_both_ways(browser: Browser, host: str) -> None:
     block = os.urandom(1 << 20)
 
     def upload() -> Iterator[bytes]:
@@ -61,14 +63,14 @@ def test_a_body_of_many_megabytes_streams_both_ways(browser: Browser, host: str)
     assert hashlib.sha256(answer.content).digest() == hashlib.sha256(b"x" * (48 << 20)).digest()
 
 
-def test_a_longer_body_than_allowed_is_refused(browser: Browser, host: str, settings: Settings) -> None:
+def test_gateway_refuses_body_over_the_limit(browser: Browser, host: str, settings: Settings) -> None:
     settings.CONSOLE_GATEWAY_BODY_MIB = 1
     told = browser.request("POST", host, "/length", content=b"x" * (2 << 20))
     counted = browser.request("POST", host, "/length", content=iter([b"x" * (1 << 20)] * 2))
     assert (told.status_code, counted.status_code) == (413, 413)
 
 
-def test_events_arrive_while_the_answer_goes_on_and_end_with_the_browser(
+def test_gateway_streams_events_and_ends_them_with_the_browser(
     browser: Browser, host: str, job: Job, served: Served
 ) -> None:
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies(host).items())
@@ -85,17 +87,17 @@ def test_events_arrive_while_the_answer_goes_on_and_end_with_the_browser(
     assert wait_for(job.left.is_set)
 
 
-def test_an_answer_that_breaks_off_is_not_taken_for_whole(browser: Browser, host: str) -> None:
+def test_gateway_response_cut_short_is_an_error(browser: Browser, host: str) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         browser.request("GET", host, "/broken")
 
 
-def test_not_modified_has_no_body_and_keeps_the_connection(browser: Browser, host: str) -> None:
+def test_gateway_not_modified_response_has_no_body_and_keeps_connection(browser: Browser, host: str) -> None:
     assert browser.request("GET", host, "/not-modified").status_code == 304
     assert browser.request("GET", host, "/page").status_code == 200
 
 
-def test_a_redirect_to_where_the_job_thinks_it_is_leads_to_where_it_is_reached(
+def test_gateway_rewrites_job_redirects_to_its_public_address(
     browser: Browser, host: str, job: Job, served: Served, subtests: pytest.Subtests
 ) -> None:
     for to, arrives in [
@@ -110,7 +112,7 @@ def test_a_redirect_to_where_the_job_thinks_it_is_leads_to_where_it_is_reached(
             assert answer.headers["location"] == arrives.format(**names)
 
 
-def test_the_job_hears_its_own_name_and_can_learn_its_public_one(
+def test_gateway_sends_the_job_its_local_host_and_its_public_one(
     browser: Browser, host: str, job: Job, served: Served
 ) -> None:
     origin = f"http://{host}:{served.port}"
@@ -139,7 +141,7 @@ def test_the_job_hears_its_own_name_and_can_learn_its_public_one(
     assert not {"origin", "forwarded", "x-mine", "upgrade", "user-agent "} & set(told)
 
 
-def test_pages_say_their_own_policy_and_ours(browser: Browser, host: str) -> None:
+def test_gateway_response_has_policies_of_the_job_and_the_gateway(browser: Browser, host: str) -> None:
     answer = browser.request("GET", host, "/page")
     policies = answer.headers.get_list("content-security-policy")
     assert policies == ["default-src 'self'", "frame-ancestors 'self'"]
@@ -149,9 +151,7 @@ def test_pages_say_their_own_policy_and_ours(browser: Browser, host: str) -> Non
     assert len(answer.headers.get_list("date")) == 1
 
 
-def test_a_port_where_nothing_listens_yet_shows_a_page_that_looks_again(
-    browser: Browser, endpoint: Endpoint
-) -> None:
+def test_gateway_port_not_yet_listening_shows_a_refreshing_page(browser: Browser, endpoint: Endpoint) -> None:
     Endpoint.objects.update(ready=False)
     answer = browser.open(endpoint)
     assert answer.status_code == 503
@@ -159,13 +159,13 @@ def test_a_port_where_nothing_listens_yet_shows_a_page_that_looks_again(
     assert answer.headers["retry-after"] == "2"
 
 
-def test_a_replica_that_has_ended_is_not_connected_to(browser: Browser, endpoint: Endpoint, job: Job) -> None:
+def test_gateway_refuses_an_ended_replica(browser: Browser, endpoint: Endpoint, job: Job) -> None:
     Replica.objects.update(state=ReplicaState.FAILED)
     answer = browser.open(endpoint)
     assert (answer.status_code, job.seen) == (410, [])
 
 
-def test_a_port_that_hangs_up_is_told_as_such(browser: Browser, endpoint: Endpoint) -> None:
+def test_gateway_reports_a_port_without_response(browser: Browser, endpoint: Endpoint) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         Endpoint.objects.update(port=nobody.getsockname()[1])
@@ -174,7 +174,7 @@ def test_a_port_that_hangs_up_is_told_as_such(browser: Browser, endpoint: Endpoi
     assert "No response" in answer.text
 
 
-def test_its_own_pages_speak_the_persons_language(browser: Browser, endpoint: Endpoint) -> None:
+def test_gateway_pages_are_in_the_language_of_the_user(browser: Browser, endpoint: Endpoint) -> None:
     Replica.objects.update(state=ReplicaState.FAILED)
     browser.open(endpoint)
     answer = browser.get(browser.host(endpoint), "/", Accept_Language="zh-CN,zh;q=0.9")

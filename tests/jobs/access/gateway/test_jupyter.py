@@ -110,7 +110,7 @@ def visitor(new_browser: Any, jupyter: Endpoint) -> Browser:
 
 
 @pytest.mark.parametrize("jupyter", COMMANDS, indirect=True)
-def test_a_kernel_executes_a_cell(visitor: Browser, jupyter: Endpoint) -> None:
+def test_jupyter_kernel_executes_a_cell_through_the_gateway(visitor: Browser, jupyter: Endpoint) -> None:
     host = visitor.host(jupyter)
     answer, way = visitor.follow(CONSOLE, f"/endpoints/{jupyter.slug}/open")
     assert answer.status_code == 200
@@ -123,7 +123,7 @@ def test_a_kernel_executes_a_cell(visitor: Browser, jupyter: Endpoint) -> None:
     assert len(execute(visitor, host, started.json()["id"], "print('x' * 300_000)")) == 300_001
 
 
-def test_without_the_links_token_jupyter_itself_refuses(visitor: Browser, jupyter: Endpoint) -> None:
+def test_jupyter_refuses_requests_without_the_link_token(visitor: Browser, jupyter: Endpoint) -> None:
     host = visitor.host(jupyter)
     visitor.open(jupyter)
     kept = visitor.cookies(host)
@@ -138,7 +138,9 @@ def test_without_the_links_token_jupyter_itself_refuses(visitor: Browser, jupyte
     [("fixed", "/notebooks/cell.ipynb"), ("lab", "/lab/tree/cell.ipynb")],
     indirect=["jupyter"],
 )
-def test_a_person_opens_the_link_and_runs_a_cell(visitor: Browser, jupyter: Endpoint, then: str) -> None:
+def test_jupyter_link_opens_in_a_browser_and_runs_a_cell(
+    visitor: Browser, jupyter: Endpoint, then: str
+) -> None:
     link = f"http://{CONSOLE}:{visitor.port}/endpoints/{jupyter.slug}/open?next={then}"
 
     def look(context: BrowserContext) -> str:

@@ -84,7 +84,7 @@ def ready(job: Job) -> Endpoint | None:
     return Endpoint.objects.filter(replica__attempt__job=job, label="jupyterlab", ready=True).first()
 
 
-def test_a_notebook_from_its_template_opens_and_a_kernel_executes_a_cell_on_the_node(
+def test_notebook_template_on_slurm_opens_and_runs_cell_on_node(
     new_browser: Callable[[], Browser], owner: User, quota: Quota
 ) -> None:
     job = begun(owner, quota)

@@ -18,5 +18,5 @@ AGAIN = ["This page retries automatically."]
         (pages.FULL, ["Too many connections", "Close some pages of running jobs, and try again."]),
     ],
 )
-def test_only_a_page_that_loads_itself_again_says_so(said: PageText, lines: list[str]) -> None:
+def test_gateway_page_mentions_reloading_only_when_reloading_itself(said: PageText, lines: list[str]) -> None:
     assert pages.render(said, language="en").body.decode().splitlines() == lines

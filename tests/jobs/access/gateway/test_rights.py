@@ -84,7 +84,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-def test_a_socket_ends_with_the_right_to_it(
+def test_gateway_socket_ends_when_the_right_is_lost(
     browser: Browser, host: str, job: ServedJob, lose: Callable[[], None]
 ) -> None:
     with browser.socket(host, "/socket") as socket:
@@ -98,7 +98,7 @@ def test_a_socket_ends_with_the_right_to_it(
 
 
 @pytest.mark.parametrize("lose", [disable, sign_out, end_job])
-def test_a_stream_ends_with_the_right_to_it(
+def test_gateway_stream_ends_when_the_right_is_lost(
     browser: Browser, host: str, job: ServedJob, served: Served, lose: Callable[[], None]
 ) -> None:
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies(host).items())
@@ -116,7 +116,7 @@ def test_a_stream_ends_with_the_right_to_it(
     assert wait_for(job.left.is_set)
 
 
-def test_an_open_socket_outlives_a_database_that_is_away(
+def test_gateway_socket_survives_a_database_outage(
     browser: Browser, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from django.db import OperationalError  # noqa: PLC0415
@@ -138,7 +138,7 @@ def test_an_open_socket_outlives_a_database_that_is_away(
             socket.recv(10)
 
 
-def test_one_visit_is_of_no_use_at_a_neighbour(
+def test_gateway_visit_is_refused_at_a_neighbour_endpoint(
     browser: Browser, host: str, endpoint: Endpoint, job: ServedJob
 ) -> None:
     neighbour = make_endpoint(port=job.port)

@@ -15,7 +15,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_text_and_bytes_of_every_size_come_back_as_they_were(browser: Browser, host: str) -> None:
+def test_websocket_returns_text_and_bytes_of_every_size_unchanged(browser: Browser, host: str) -> None:
     messages: list[str | bytes] = ["", "你好 · 👋", b"", b"\x00\xff" * 500, "x" * 200_000, b"y" * (3 << 20)]
     with browser.socket(host, "/socket") as socket:
         for message in messages:
@@ -23,7 +23,7 @@ def test_text_and_bytes_of_every_size_come_back_as_they_were(browser: Browser, h
             assert socket.recv(10) == message
 
 
-def test_the_job_chooses_the_subprotocol(browser: Browser, host: str) -> None:
+def test_websocket_subprotocol_is_chosen_by_the_job(browser: Browser, host: str) -> None:
     with browser.socket(host, "/socket", subprotocols=["v9.other", "v2.kernel"]) as socket:
         assert socket.subprotocol == "v2.kernel"
     with browser.socket(host, "/socket") as socket:
@@ -31,7 +31,7 @@ def test_the_job_chooses_the_subprotocol(browser: Browser, host: str) -> None:
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1011, 3000, 4999])
-def test_the_jobs_close_code_reaches_the_browser(browser: Browser, host: str, code: int) -> None:
+def test_websocket_close_code_of_the_job_reaches_the_browser(browser: Browser, host: str, code: int) -> None:
     with browser.socket(host, "/socket") as socket:
         socket.send(f"close {code}")
         with pytest.raises(ConnectionClosed):
@@ -40,21 +40,23 @@ def test_the_jobs_close_code_reaches_the_browser(browser: Browser, host: str, co
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 4321])
-def test_the_browsers_close_code_reaches_the_job(browser: Browser, host: str, job: Job, code: int) -> None:
+def test_websocket_close_code_of_the_browser_reaches_the_job(
+    browser: Browser, host: str, job: Job, code: int
+) -> None:
     with browser.socket(host, "/socket") as socket:
         socket.close(code)
     assert wait_for(job.left.is_set)
     assert job.closed_with == code
 
 
-def test_a_browser_that_vanishes_is_gone_for_the_job_too(browser: Browser, host: str, job: Job) -> None:
+def test_websocket_of_a_vanished_browser_closes_at_the_job(browser: Browser, host: str, job: Job) -> None:
     with browser.socket(host, "/socket") as socket:
         socket.socket.shutdown(SHUT_RDWR)
     assert wait_for(job.left.is_set)
     assert job.closed_with in {1000, 1001}
 
 
-def test_a_job_that_vanishes_is_told_as_a_bad_gateway(browser: Browser, host: str) -> None:
+def test_websocket_of_a_vanished_job_closes_as_bad_gateway(browser: Browser, host: str) -> None:
     with browser.socket(host, "/socket") as socket:
         socket.send("vanish")
         with pytest.raises(ConnectionClosed):
@@ -62,18 +64,20 @@ def test_a_job_that_vanishes_is_told_as_a_bad_gateway(browser: Browser, host: st
         assert socket.close_code == 1014
 
 
-def test_what_the_job_refuses_is_refused_before_the_handshake(browser: Browser, host: str) -> None:
+def test_websocket_refused_by_the_job_is_refused_before_handshake(browser: Browser, host: str) -> None:
     assert browser.socket_status(host, "/socket?refuse=1") == 403
 
 
-def test_the_job_sees_the_browsers_cookies_but_the_gateways(browser: Browser, host: str, job: Job) -> None:
+def test_websocket_forwards_all_cookies_except_those_of_the_gateway(
+    browser: Browser, host: str, job: Job
+) -> None:
     browser.cookies(host)["theirs"] = "1"
     with browser.socket(host, "/socket?a=%2F"):
         assert job.seen[-1][1] == "/socket?a=%2F"
         assert job.headers()["cookie"] == "theirs=1"
 
 
-def test_a_longer_message_than_allowed_closes_the_socket(
+def test_websocket_message_over_the_limit_closes_the_socket(
     browser: Browser, host: str, settings: Settings
 ) -> None:
     settings.CONSOLE_GATEWAY_MESSAGE_MIB = 1
@@ -84,6 +88,6 @@ def test_a_longer_message_than_allowed_closes_the_socket(
         assert socket.close_code == 1009
 
 
-def test_nobody_listening_refuses_the_handshake(browser: Browser, host: str) -> None:
+def test_websocket_handshake_without_a_listener_is_refused(browser: Browser, host: str) -> None:
     Endpoint.objects.update(ready=False)
     wait_for(lambda: browser.socket_status(host, "/socket") == 503)

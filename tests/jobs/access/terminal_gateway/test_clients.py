@@ -71,9 +71,7 @@ def home(gateway: int, visitor: Visitor, place: Place, tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_pages_lines_and_key_are_all_that_each_client_needs(
-    home: Path, place: Place, tmp_path: Path
-) -> None:
+def test_ssh_clients_need_only_the_lines_and_key_shown(home: Path, place: Place, tmp_path: Path) -> None:
     required.skip_without("rsync", "rsync")
     (tmp_path / "there").write_text("sent")
     name, config = place.login(), ("-F", str(home / "config"))
@@ -90,7 +88,7 @@ def test_the_pages_lines_and_key_are_all_that_each_client_needs(
         assert (place.work / f"by-{way}").read_text() == "sent"
 
 
-def test_the_host_key_that_the_page_shows_is_the_one_that_is_served(
+def test_ssh_host_key_on_the_page_matches_the_served_key(
     gateway: int, visitor: Visitor, place: Place, tmp_path: Path
 ) -> None:
     scan = ["ssh-keyscan", "-p", str(gateway), "127.0.0.1"]
@@ -103,7 +101,7 @@ def test_the_host_key_that_the_page_shows_is_the_one_that_is_served(
     assert fingerprints.pop() in unescape(connect_tab(visitor, place))
 
 
-def test_another_host_key_is_noticed(home: Path, place: Place, owner: Client) -> None:
+def test_ssh_client_rejects_a_different_host_key(home: Path, place: Place, owner: Client) -> None:
     other = (owner.folder / "key.pub").read_text().split()[:2]
     (home / "known_hosts").write_text(f"[127.0.0.1]:{owner.port} {' '.join(other)}\n")
     command = ["ssh", "-F", str(home / "config"), place.login(), "echo in"]
@@ -116,7 +114,7 @@ def test_another_host_key_is_noticed(home: Path, place: Place, owner: Client) ->
 
 
 @pytest.mark.parametrize("code", [0, 1, 9, 127, 255])
-def test_a_program_of_the_jobs_ends_as_it_ends_there(owner: Client, place: Place, code: int) -> None:
+def test_ssh_command_exit_code_and_output_come_back_unchanged(owner: Client, place: Place, code: int) -> None:
     program = place.work / "nvidia-smi"
     program.write_text(f"#!/bin/sh\necho 'NVIDIA-SMI has failed' >&2\nexit {code}\n")
     program.chmod(0o755)
@@ -124,7 +122,7 @@ def test_a_program_of_the_jobs_ends_as_it_ends_there(owner: Client, place: Place
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "NVIDIA-SMI has failed\n")
 
 
-def test_a_program_that_is_not_there_is_told_by_the_jobs_own_shell(owner: Client, place: Place) -> None:
+def test_ssh_command_not_found_is_reported_by_the_job_shell(owner: Client, place: Place) -> None:
     done = owner.ssh(place, "no-such-program")
     assert done.returncode == 127
     assert "not found" in done.stderr
@@ -161,7 +159,7 @@ def until(descriptor: int, text: str) -> str:
     return shown.decode(errors="replace")
 
 
-def test_the_window_is_the_clients_and_stays_so(owner: Client, place: Place) -> None:
+def test_ssh_terminal_follows_the_client_window_size(owner: Client, place: Place) -> None:
     command = owner.command("ssh", "-t", f"{place.login()}@127.0.0.1", "stty size; exec bash --norc")
     with terminal(command, 101, 37) as (screen, program):
         until(screen, "37 101")
@@ -174,7 +172,7 @@ def test_the_window_is_the_clients_and_stays_so(owner: Client, place: Place) -> 
         assert program.wait(60) == 3
 
 
-def test_ctrl_c_ends_what_runs_and_not_the_connection(owner: Client, place: Place) -> None:
+def test_ssh_ctrl_c_ends_the_program_and_keeps_the_connection(owner: Client, place: Place) -> None:
     command = owner.command("ssh", "-t", f"{place.login()}@127.0.0.1", "bash --norc")
     with terminal(command, 80, 24) as (screen, program):
         os.write(screen, b"echo begi''ns; sleep 604; echo en''ded\n")
@@ -186,7 +184,7 @@ def test_ctrl_c_ends_what_runs_and_not_the_connection(owner: Client, place: Plac
         assert program.wait(60) == 5
 
 
-def test_what_reads_less_than_it_is_sent_ends_all_the_same(owner: Client, place: Place) -> None:
+def test_ssh_command_reading_part_of_its_input_still_ends(owner: Client, place: Place) -> None:
     done = owner.ssh(place, "head -c 10", input="0123456789" * 100_000)
     assert (done.returncode, done.stdout) == (0, "0123456789")
 
@@ -244,9 +242,7 @@ def remote_ssh(owner: Client, place: Place) -> Iterator[tuple[int, int, subproce
         yield proxy, int(port), client
 
 
-def test_vs_code_installs_its_server_and_reaches_it_through_the_same_connection(
-    owner: Client, place: Place
-) -> None:
+def test_vs_code_installs_and_reaches_its_server_over_one_connection(owner: Client, place: Place) -> None:
     with remote_ssh(owner, place) as (proxy, port, client):
         for host in ("127.0.0.1", "localhost"):
             assert "served by the job" in through_socks(proxy, host, port)
@@ -257,13 +253,13 @@ def test_vs_code_installs_its_server_and_reaches_it_through_the_same_connection(
         assert (place.work / ".vscode-server" / "bin" / "server.py").exists()
 
 
-def test_vs_codes_proxy_leads_to_nothing_but_the_job(owner: Client, place: Place) -> None:
+def test_vs_code_proxy_reaches_only_the_job(owner: Client, place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as database, remote_ssh(owner, place) as (proxy, _port, _ssh):
         assert through_socks(proxy, "127.0.0.1", database.getsockname()[1]) == ""
         assert through_socks(proxy, "169.254.169.254", 80) == ""
 
 
-def test_its_server_goes_with_the_connection_and_is_there_for_the_next(owner: Client, place: Place) -> None:
+def test_vs_code_server_ends_with_connection_and_starts_for_the_next(owner: Client, place: Place) -> None:
     pids = []
     for _ in range(2):
         with remote_ssh(owner, place) as (proxy, port, _client):
@@ -272,9 +268,7 @@ def test_its_server_goes_with_the_connection_and_is_there_for_the_next(owner: Cl
         wait_for(lambda: owner.ssh(place, f"kill -0 {pids[-1]}").returncode == 1)
 
 
-def test_a_port_on_the_persons_machine_leads_to_the_job(
-    owner: Client, begin_job: Callable[..., Place]
-) -> None:
+def test_ssh_local_forward_leads_to_the_job(owner: Client, begin_job: Callable[..., Place]) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
     local = free_port()
     target = f"{place.login()}@127.0.0.1"
@@ -325,7 +319,7 @@ def with_sftp(
     asyncio.run(connect())
 
 
-def test_pycharms_deployment_uploads_renames_and_dates_what_it_sends(owner: Client, place: Place) -> None:
+def test_pycharm_deployment_uploads_renames_and_sets_times(owner: Client, place: Place) -> None:
     async def look(_connection: asyncssh.SSHClientConnection, sftp: asyncssh.SFTPClient) -> None:
         assert await sftp.realpath(".") == "/job"
         assert (await sftp.stat("/job")).permissions is not None
@@ -366,7 +360,7 @@ HELPER = "import os, sys\nprint(sys.argv[1:], sys.stdin.isatty(), os.getcwd(), o
 
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
-def test_pycharms_helpers_are_uploaded_and_run_by_the_jobs_interpreter(
+def test_pycharm_helpers_upload_and_run_with_the_job_interpreter(
     owner: Client, place: Place, *, tty: bool
 ) -> None:
     async def look(connection: asyncssh.SSHClientConnection, sftp: asyncssh.SFTPClient) -> None:
@@ -384,7 +378,7 @@ def test_pycharms_helpers_are_uploaded_and_run_by_the_jobs_interpreter(
     with_sftp(owner, place, look)
 
 
-def test_pycharms_debugger_reaches_a_port_in_the_job_and_files_go_on_meanwhile(
+def test_pycharm_debugger_reaches_a_job_port_during_file_transfers(
     owner: Client, begin_job: Callable[..., Place]
 ) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')

@@ -65,7 +65,7 @@ def knocking(port: int) -> Iterator[dict[str, int]]:
         program.communicate()
 
 
-def test_ten_thousand_who_never_say_who_they_are_keep_nobody_out(
+def test_ssh_gateway_admits_a_user_among_ten_thousand_silent_connections(
     people: People, place: Place, settings: LazySettings, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -114,7 +114,9 @@ def hangs_up(connection: socket.socket, *, dripping: bytes = b"") -> bool:
 
 @pytest.mark.parametrize("kind", crowd.KINDS, ids=["silent", "half a line", "no keys", "half a packet"])
 @pytest.mark.parametrize("dripping", [b"", b"x"], ids=["still", "dripping"])
-def test_a_handshake_without_an_end_is_ended(impatient_gateway: int, kind: bytes, dripping: bytes) -> None:
+def test_ssh_gateway_ends_an_unfinished_handshake(
+    impatient_gateway: int, kind: bytes, dripping: bytes
+) -> None:
     with socket.create_connection(("127.0.0.1", impatient_gateway)) as slow:
         slow.sendall(kind)
         assert hangs_up(slow, dripping=dripping)
@@ -127,7 +129,7 @@ class NeverSigns(asyncssh.SSHClient):
         await asyncio.Event().wait()
 
 
-def test_a_connection_that_never_offers_a_key_is_ended(impatient_gateway: int, place: Place) -> None:
+def test_ssh_gateway_ends_a_connection_offering_no_key(impatient_gateway: int, place: Place) -> None:
     login = place.login()
 
     async def look() -> None:
@@ -155,7 +157,7 @@ def test_ssh_gateway_accepts_a_key_after_silent_connections(owner: Client, place
     wait_for(lambda: enters(owner, place))
 
 
-def test_ssh_gateway_accepts_a_key_once_silent_connections_met_the_login_deadline(
+def test_ssh_gateway_accepts_a_key_after_silent_connections_time_out(
     request: pytest.FixtureRequest, settings: LazySettings, place: Place
 ) -> None:
     settings.CONSOLE_SSH_FAILURES = MOST_UNAUTHENTICATED_EACH
@@ -192,7 +194,7 @@ def inside_of(client: Client, place: Place, look: Callable[[asyncssh.SSHClientCo
     asyncio.run(connect())
 
 
-def test_one_connection_runs_so_much_at_a_time(
+def test_ssh_gateway_rejects_session_over_the_limit_per_connection(
     owner: Client, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "MOST_SESSIONS", 3)
@@ -210,7 +212,7 @@ def test_one_connection_runs_so_much_at_a_time(
     inside_of(owner, place, look)
 
 
-def test_one_connection_forwards_so_many_at_a_time(
+def test_ssh_gateway_rejects_forward_over_the_limit_per_connection(
     owner: Client, begin_job: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channels, "MOST_FORWARDS", 3)

@@ -122,7 +122,7 @@ def acts() -> list[tuple[str, str, str]]:
 # --- looking ----------------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_shown_with_its_names_as_they_are(mine: Browser, place: Place) -> None:
+def test_folder_page_shows_unusual_file_names_legibly(mine: Browser, place: Place) -> None:
     for name in ("a/b/deep.txt", "中文 & <b>.txt", ".hidden", "new\nline", "\udcff\u202egpj.exe"):
         write(place, name, b"x" * 2048)
     (place.work / "away").symlink_to("/etc/passwd")
@@ -143,7 +143,7 @@ def test_a_folder_is_shown_with_its_names_as_they_are(mine: Browser, place: Plac
     assert "nothing no longer exists." in mine.tab("nothing")
 
 
-def test_a_folder_of_many_files_comes_in_pages(mine: Browser, place: Place) -> None:
+def test_folder_page_splits_many_files_into_pages(mine: Browser, place: Place) -> None:
     for number in range(450):
         write(place, f"f{number:03}")
     first = mine.tab()
@@ -154,7 +154,7 @@ def test_a_folder_of_many_files_comes_in_pages(mine: Browser, place: Place) -> N
     assert "Nothing on this page" in mine.tab(**{"from": "9000"})
 
 
-def test_text_is_shown_piece_by_piece_and_harmless(mine: Browser, place: Place) -> None:
+def test_file_view_shows_text_in_harmless_pieces(mine: Browser, place: Place) -> None:
     lines = b"".join(b"line %06d\n" % number for number in range(20_000))
     write(place, "log.txt", b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x07<script>alert(1)</script>\n" + lines)
     page = mine.http.get(f"/jobs/{mine.job}/?tab=files&path=log.txt").text
@@ -183,12 +183,14 @@ def test_text_is_shown_piece_by_piece_and_harmless(mine: Browser, place: Place) 
     ],
     ids=["gb18030", "utf-16", "utf-8-sig", "binary", "empty", "one line"],
 )
-def test_a_file_is_read_as_what_it_is(mine: Browser, place: Place, data: bytes, text: str) -> None:
+def test_file_view_shows_each_file_according_to_its_content(
+    mine: Browser, place: Place, data: bytes, text: str
+) -> None:
     write(place, "f", data)
     assert text in mine.tab("f")
 
 
-def test_a_picture_is_shown_and_nothing_active_is_served(mine: Browser, place: Place) -> None:
+def test_file_view_shows_pictures_and_serves_no_active_content(mine: Browser, place: Place) -> None:
     write(place, "p.png", PNG)
     write(place, "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>")
     write(place, "evil.png", b"<html><script>1</script>")
@@ -206,7 +208,7 @@ def test_a_picture_is_shown_and_nothing_active_is_served(mine: Browser, place: P
 # --- downloads --------------------------------------------------------------------------------------------
 
 
-def test_a_download_is_the_file_and_can_be_gone_on_with(mine: Browser, place: Place) -> None:
+def test_download_equals_the_file_and_supports_ranges(mine: Browser, place: Place) -> None:
     data = os.urandom(3_000_000)
     write(place, "模型 1.bin", data)
     whole = mine.content("模型 1.bin")
@@ -226,7 +228,7 @@ def test_a_download_is_the_file_and_can_be_gone_on_with(mine: Browser, place: Pl
     assert (head.headers["Content-Length"], head.content) == ("3000000", b"")
 
 
-def test_a_zip_of_a_folder_or_of_what_is_chosen(mine: Browser, place: Place) -> None:
+def test_zip_download_contains_a_folder_or_the_selected_files(mine: Browser, place: Place) -> None:
     for name in ("a/x", "a/y", "b", "bad\udcff"):
         write(place, name, name.encode("utf-8", "replace"))
     answer = mine.http.get(f"/jobs/{mine.job}/files/zip?path=a")
@@ -239,7 +241,7 @@ def test_a_zip_of_a_folder_or_of_what_is_chosen(mine: Browser, place: Place) -> 
     assert zipfile.ZipFile(io.BytesIO(chosen.content)).namelist() == ["b", "bad_"]
 
 
-def test_a_download_that_breaks_off_is_not_taken_for_the_whole(mine: Browser, place: Place) -> None:
+def test_zip_download_cut_short_is_an_error(mine: Browser, place: Place) -> None:
     write(place, "d/big.pt", b"\0" * 80_000_000)
     with mine.http.stream("GET", f"/jobs/{mine.job}/files/zip?path=d") as answer:
         pieces = answer.iter_raw(1000)
@@ -253,7 +255,7 @@ def test_a_download_that_breaks_off_is_not_taken_for_the_whole(mine: Browser, pl
 
 
 @EVERYWHERE
-def test_an_upload_goes_straight_through_and_asks_before_it_replaces(mine: Browser, place: Place) -> None:
+def test_upload_stores_the_file_and_confirms_before_replacing(mine: Browser, place: Place) -> None:
     data = os.urandom(5_000_000)
     assert mine.put("新.bin", data).json() == {"size": 5_000_000}
     assert (place.work / "新.bin").read_bytes() == data
@@ -268,7 +270,7 @@ def test_an_upload_goes_straight_through_and_asks_before_it_replaces(mine: Brows
     assert not (place.work.parent / "out").exists()
 
 
-def test_too_much_is_refused_before_and_while_it_is_sent(
+def test_upload_over_the_limit_is_refused_and_leaves_no_file(
     mine: Browser, place: Place, settings: LazySettings
 ) -> None:
     settings.CONSOLE_UPLOAD_MIB = 1
@@ -278,12 +280,12 @@ def test_too_much_is_refused_before_and_while_it_is_sent(
     assert list(place.work.iterdir()) == []
 
 
-def test_an_upload_without_the_pages_token_is_refused(mine: Browser, place: Place) -> None:
+def test_upload_without_csrf_token_is_refused(mine: Browser, place: Place) -> None:
     assert mine.put("x", b"x", csrf=False).status_code == 403
     assert list(place.work.iterdir()) == []
 
 
-def test_folders_are_made_and_entries_renamed_and_deleted(mine: Browser, place: Place) -> None:
+def test_file_actions_create_folders_and_rename_and_delete_entries(mine: Browser, place: Place) -> None:
     write(place, "bad\udcff", b"x")
     write(place, "d/inner/x", b"x")
     assert "Folder <new> created." in mine.change(do="make", name="<new>")
@@ -299,7 +301,7 @@ def test_folders_are_made_and_entries_renamed_and_deleted(mine: Browser, place: 
 # --- who --------------------------------------------------------------------------------------------------
 
 
-def test_files_are_for_those_who_may_enter_even_of_a_public_job(
+def test_files_of_a_public_job_require_the_right_to_enter(
     visit: Callable[[User | None], Browser], people: People, place: Place
 ) -> None:
     write(place, "secret", b"secret")
@@ -320,7 +322,7 @@ def test_files_are_for_those_who_may_enter_even_of_a_public_job(
         assert ("secret" in browser.http.get(f"/jobs/{browser.job}/?tab=files").text) is (status == 200)
 
 
-def test_whoever_loses_the_right_loses_the_download(
+def test_download_ends_when_the_right_is_lost(
     visit: Callable[[User | None], Browser], people: People, place: Place
 ) -> None:
     write(place, "big", bytes(200_000_000))
@@ -345,7 +347,9 @@ def _is_entry(process: psutil.Process) -> bool:
     return False
 
 
-def test_nobody_has_too_many_at_a_time(mine: Browser, place: Place, settings: LazySettings) -> None:
+def test_file_transfers_over_the_limit_per_user_are_refused(
+    mine: Browser, place: Place, settings: LazySettings
+) -> None:
     settings.CONSOLE_TRANSFERS_PER_PERSON = 1
     write(place, "big", bytes(100_000_000))
     with mine.http.stream("GET", f"/jobs/{mine.job}/files/content?path=big"):
@@ -353,7 +357,7 @@ def test_nobody_has_too_many_at_a_time(mine: Browser, place: Place, settings: La
     wait_for(lambda: "too many file transfers" not in mine.tab())
 
 
-def test_who_did_what_is_written_down_and_shown(mine: Browser, place: Place) -> None:
+def test_file_actions_are_recorded_with_their_user_and_shown(mine: Browser, place: Place) -> None:
     write(place, "x", b"x")
     for _ in range(3):
         mine.content("x")
@@ -379,7 +383,7 @@ def test_who_did_what_is_written_down_and_shown(mine: Browser, place: Place) -> 
 
 
 @EVERYWHERE
-def test_what_is_left_of_an_ended_job_is_read_until_it_is_removed(mine: Browser, place: Place) -> None:
+def test_files_of_an_ended_job_are_readable_until_removal(mine: Browser, place: Place) -> None:
     write(place, "model.pt", b"weights")
     place.end()
     now = timezone.now()
@@ -402,12 +406,12 @@ def test_what_is_left_of_an_ended_job_is_read_until_it_is_removed(mine: Browser,
         place.folder.with_name("away").rename(place.folder)
 
 
-def test_a_replica_that_has_not_begun_says_so(mine: Browser, place: Place) -> None:
+def test_files_tab_before_the_replica_starts_shows_no_files_yet(mine: Browser, place: Place) -> None:
     Attempt.objects.filter(job=place.job).update(handle="")
     assert "No files yet" in mine.tab()
 
 
-def test_without_the_process_that_goes_there_the_page_says_so(
+def test_files_tab_without_the_file_service_shows_a_notice(
     people: People, place: Place, settings: LazySettings
 ) -> None:
     with web_server() as base:
@@ -431,7 +435,7 @@ def api(base: str, place: Place, user: User, *scopes: str) -> Iterator[httpx.Cli
         yield client
 
 
-def test_the_api_lists_reads_packs_uploads_and_changes(url: str, people: People, place: Place) -> None:
+def test_files_api_lists_reads_packs_uploads_and_changes(url: str, people: People, place: Place) -> None:
     with api(url, place, people.owner, "read", "exec") as client:
         put = client.put("/files/content?path=d%C3%A9.txt", content=b"0123456789")
         assert (put.status_code, put.json()) == (201, {"size": 10})
@@ -457,7 +461,7 @@ def test_the_api_lists_reads_packs_uploads_and_changes(url: str, people: People,
         assert client.get("/files?role=nobody").status_code == 404
 
 
-def test_the_api_asks_for_the_scope(url: str, people: People, place: Place) -> None:
+def test_files_api_write_requires_the_exec_scope(url: str, people: People, place: Place) -> None:
     write(place, "x", b"x")
     with api(url, place, people.owner, "read") as client:
         assert client.get("/files/content?path=x").content == b"x"
@@ -481,7 +485,7 @@ def test_the_api_asks_for_the_scope(url: str, people: People, place: Place) -> N
     assert [path.name for path in place.work.iterdir()] == ["x"]
 
 
-def test_a_token_that_is_revoked_ends_its_upload(url: str, people: People, place: Place) -> None:
+def test_upload_ends_when_its_token_is_revoked(url: str, people: People, place: Place) -> None:
     def body() -> Iterator[bytes]:
         yield b"x" * 100
         wait_for(_reading)

@@ -36,7 +36,7 @@ def gate() -> Gate:
     return Gate()
 
 
-def test_an_address_that_fails_again_and_again_is_paused(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_pauses_an_address_after_repeated_failures(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     for connection in gate.connections(HERE, 3):
         connection.has_offered = True
         connection.close()
@@ -49,7 +49,7 @@ def test_an_address_that_fails_again_and_again_is_paused(gate: Gate, monkeypatch
     assert gate.connection(HERE)
 
 
-def test_whoever_is_known_has_not_failed(gate: Gate) -> None:
+def test_guard_counts_no_failure_for_authenticated_connections(gate: Gate) -> None:
     for _ in range(10):
         [connection] = gate.connections(HERE, 1)
         connection.authenticate()
@@ -57,20 +57,20 @@ def test_whoever_is_known_has_not_failed(gate: Gate) -> None:
     assert gate.connection(HERE)
 
 
-def test_guard_counts_no_failure_where_no_key_was_offered(gate: Gate) -> None:
+def test_guard_counts_no_failure_without_an_offered_key(gate: Gate) -> None:
     for connection in gate.connections(HERE, 10):
         connection.close()
     assert gate.connection(HERE)
 
 
-def test_one_address_has_so_many_strangers_and_those_who_are_known_do_not_count(gate: Gate) -> None:
+def test_guard_limits_unauthenticated_connections_per_address(gate: Gate) -> None:
     connections = gate.connections(HERE, MOST_UNAUTHENTICATED_EACH)
     assert gate.connection(HERE) is None
     connections[0].authenticate()
     assert gate.connection(HERE)
 
 
-def test_who_holds_most_gives_the_oldest_place_to_whoever_comes_from_elsewhere(gate: Gate) -> None:
+def test_guard_cuts_oldest_of_the_busiest_address_for_a_newcomer(gate: Gate) -> None:
     crowd = [f"198.51.100.{number}" for number in range(MOST_UNAUTHENTICATED // MOST_UNAUTHENTICATED_EACH)]
     for address in crowd:
         for number in range(MOST_UNAUTHENTICATED_EACH):
@@ -83,7 +83,7 @@ def test_who_holds_most_gives_the_oldest_place_to_whoever_comes_from_elsewhere(g
     assert not {"mine", HERE} & set(gate.cut)
 
 
-def test_one_that_was_cut_is_counted_once_when_it_goes() -> None:
+def test_guard_counts_a_cut_connection_only_once() -> None:
     gate = Gate(most_failures=1000)
     held = [gate.connection(f"198.51.100.{number}") for number in range(MOST_UNAUTHENTICATED)]
     [mine] = gate.connections(HERE, 1)
@@ -95,7 +95,7 @@ def test_one_that_was_cut_is_counted_once_when_it_goes() -> None:
     assert gate.guard._unauthenticated_total == gate.guard._open == MOST_UNAUTHENTICATED_EACH
 
 
-def test_so_many_are_open_in_all(gate: Gate) -> None:
+def test_guard_limits_open_connections_in_total(gate: Gate) -> None:
     gate = Gate(most=2)
     for connection in gate.connections(HERE, 2):
         connection.authenticate()
@@ -112,11 +112,11 @@ def test_so_many_are_open_in_all(gate: Gate) -> None:
         ("", ""),
     ],
 )
-def test_where_somebody_comes_from(address: str, origin: str) -> None:
+def test_guard_finds_the_origin_of_an_address(address: str, origin: str) -> None:
     assert guard.origin_of(address) == origin
 
 
-def test_a_whole_network_of_six_counts_as_one(gate: Gate) -> None:
+def test_guard_counts_an_ipv6_network_as_one_origin(gate: Gate) -> None:
     for number in range(MOST_UNAUTHENTICATED_EACH):
         assert gate.connection(f"2001:db8::{number:x}")
     assert gate.connection("2001:db8::ffff") is None

@@ -54,7 +54,7 @@ def browser(people: People) -> Iterator[Browser]:
         made.close()
 
 
-def test_gateway_sends_nothing_to_another_job_that_took_the_port(
+def test_gateway_sends_nothing_to_another_job_holding_the_port(
     browser: Browser, begin_job: Callable[..., Place]
 ) -> None:
     port = free_port()
@@ -73,9 +73,7 @@ def test_gateway_sends_nothing_to_another_job_that_took_the_port(
     assert "heard" not in theirs.log()
 
 
-def test_gateway_asks_nobody_when_the_port_is_closed(
-    browser: Browser, begin_job: Callable[..., Place]
-) -> None:
+def test_gateway_answers_503_for_a_closed_port(browser: Browser, begin_job: Callable[..., Place]) -> None:
     mine = begin_job()
     endpoint = make_endpoint(mine.replica, port=free_port())
     answer = browser.open(endpoint)
@@ -83,7 +81,7 @@ def test_gateway_asks_nobody_when_the_port_is_closed(
     assert "Service not listening" in answer.text
 
 
-def test_gateway_passes_nothing_while_nobody_can_say_whose_the_port_is(
+def test_gateway_refuses_while_the_port_owner_is_unverified(
     people: People, begin_job: Callable[..., Place]
 ) -> None:
     port = free_port()

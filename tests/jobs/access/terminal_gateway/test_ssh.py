@@ -23,7 +23,7 @@ from tests.waiting import wait_for
 
 
 @EVERYWHERE
-def test_a_command_runs_in_the_job_and_its_exit_code_comes_back(owner: Client, place: Place) -> None:
+def test_ssh_command_runs_in_the_job_and_returns_its_exit_code(owner: Client, place: Place) -> None:
     done = owner.ssh(place, "pwd; echo $PAI_JOB_NAME; echo wrong >&2; exit 7")
     assert done.stdout.splitlines() == [place.home, "hello"]
     assert done.stderr == "wrong\n"
@@ -31,13 +31,13 @@ def test_a_command_runs_in_the_job_and_its_exit_code_comes_back(owner: Client, p
 
 
 @EVERYWHERE
-def test_input_is_carried_to_its_end_and_back_unharmed(owner: Client, place: Place) -> None:
+def test_ssh_input_returns_complete_and_unchanged(owner: Client, place: Place) -> None:
     text = "中文 and more\n" * 20000
     done = owner.ssh(place, "cat", input=text)
     assert done.stdout == text
 
 
-def test_a_command_ended_by_a_signal_is_told_so(owner: Client, place: Place) -> None:
+def test_ssh_command_ended_by_a_signal_reports_the_signal(owner: Client, place: Place) -> None:
     done = owner.ssh(place, "kill -TERM $$")
     assert done.returncode == 255
     verbose = owner.run("ssh", "-v", f"{place.login()}@127.0.0.1", "kill -TERM $$", text=True)
@@ -45,7 +45,7 @@ def test_a_command_ended_by_a_signal_is_told_so(owner: Client, place: Place) -> 
 
 
 @EVERYWHERE
-def test_a_terminal_has_the_clients_kind_and_size(owner: Client, place: Place) -> None:
+def test_ssh_terminal_has_type_and_size_of_the_client(owner: Client, place: Place) -> None:
     done = owner.run(
         "ssh",
         "-tt",
@@ -58,7 +58,7 @@ def test_a_terminal_has_the_clients_kind_and_size(owner: Client, place: Place) -
     assert (term, tty.startswith("/dev/pts/")) == ("vt100", True)
 
 
-def test_a_shell_reads_what_is_typed(owner: Client, place: Place) -> None:
+def test_ssh_shell_reads_typed_commands(owner: Client, place: Place) -> None:
     done = owner.ssh(place, input="cd /tmp; pwd; exit 4\n")
     assert (done.stdout, done.returncode) == ("/tmp\n", 4)
 
@@ -75,7 +75,7 @@ def test_scp_copies_both_ways(owner: Client, place: Place, tmp_path: Path, how: 
     assert (tmp_path / "back").read_bytes() == data
 
 
-def test_sftp_lists_makes_renames_and_removes(owner: Client, place: Place, tmp_path: Path) -> None:
+def test_sftp_lists_creates_renames_and_removes(owner: Client, place: Place, tmp_path: Path) -> None:
     (tmp_path / "文件").write_text("文\n")
     batch = f"""
     pwd
@@ -98,7 +98,7 @@ def test_sftp_lists_makes_renames_and_removes(owner: Client, place: Place, tmp_p
     assert not list(place.work.glob("*"))
 
 
-def test_rsync_brings_a_tree_up_to_date(owner: Client, place: Place, tmp_path: Path) -> None:
+def test_rsync_updates_a_tree(owner: Client, place: Place, tmp_path: Path) -> None:
     required.skip_without("rsync", "rsync")
     tree = tmp_path / "tree"
     (tree / "deep").mkdir(parents=True)
@@ -113,11 +113,11 @@ def test_rsync_brings_a_tree_up_to_date(owner: Client, place: Place, tmp_path: P
     assert "file 2" not in done.stdout
 
 
-def test_a_job_is_asked_for_by_its_id_alone_too(owner: Client, place: Place) -> None:
+def test_ssh_login_by_job_id_alone_enters_the_job(owner: Client, place: Place) -> None:
     assert owner.run("ssh", f"{place.job.public_id}@127.0.0.1", "echo in").stdout == "in\n"
 
 
-def test_many_commands_share_a_connection_and_leave_nothing(owner: Client, place: Place) -> None:
+def test_ssh_connection_runs_many_commands_and_leaves_no_process(owner: Client, place: Place) -> None:
     control = ["-o", f"ControlPath={owner.folder}/control"]
     target = f"{place.login()}@127.0.0.1"
     with running(owner.command("ssh", *control, "-M", "-N", target)):
@@ -140,7 +140,7 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
             process.terminate()
 
 
-def test_an_entry_is_a_row_and_two_events(owner: Client, place: Place) -> None:
+def test_ssh_entry_records_a_session_and_two_events(owner: Client, place: Place) -> None:
     owner.ssh(place, "true")
     entry = AccessSession.objects.get()
     wait_for(lambda: AccessSession.objects.exclude(ended_at=None).exists())
@@ -160,7 +160,7 @@ SERVE = (
 )
 
 
-def test_a_connection_that_the_job_ends_first_ends_for_the_client(
+def test_ssh_forwarded_connection_closed_by_the_job_ends_for_the_client(
     owner: Client, begin_job: Callable[..., Place]
 ) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
@@ -176,7 +176,7 @@ def test_a_connection_that_the_job_ends_first_ends_for_the_client(
 
 
 @EVERYWHERE
-def test_a_port_of_the_job_is_forwarded(owner: Client, begin_job: Callable[..., Place]) -> None:
+def test_ssh_forward_reaches_a_port_of_the_job(owner: Client, begin_job: Callable[..., Place]) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
     port = int(place.log())
     done = owner.run(
@@ -189,7 +189,7 @@ def test_a_port_of_the_job_is_forwarded(owner: Client, begin_job: Callable[..., 
     assert "served by the job" in done.stdout
 
 
-def test_keystrokes_are_echoed_at_once(owner: Client, place: Place) -> None:
+def test_ssh_keystrokes_are_echoed_promptly(owner: Client, place: Place) -> None:
     command = owner.command(
         "ssh", "-tt", f"{place.login()}@127.0.0.1", "stty raw -echo; echo ready; exec cat"
     )
@@ -216,7 +216,7 @@ echo {port}; exec /usr/sbin/sshd -D -f /dev/null -p {port} -o ListenAddress=127.
 """
 
 
-def test_the_gateway_is_a_jump_host_to_an_ssh_server_of_the_jobs_own(
+def test_ssh_gateway_is_jump_host_to_ssh_server_in_the_job(
     owner: Client, begin_job: Callable[..., Place]
 ) -> None:
     if not Path("/usr/sbin/sshd").exists():
@@ -237,7 +237,7 @@ def test_the_gateway_is_a_jump_host_to_an_ssh_server_of_the_jobs_own(
     wait_for(lambda: hop().endswith("in\n"))
 
 
-def test_a_port_that_is_taken_is_told_and_tried_again(
+def test_ssh_gateway_on_a_taken_port_reports_and_retries(
     people: People, place: Place, settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "AGAIN_SECONDS", 0.1)

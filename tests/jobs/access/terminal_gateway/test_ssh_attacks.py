@@ -32,7 +32,7 @@ def enters(client: Client, place: Place) -> bool:
     return client.ssh(place, "echo in").stdout == "in\n"
 
 
-def test_owner_and_admin_enter_member_and_stranger_do_not(
+def test_ssh_gateway_admits_owner_and_operator_and_refuses_others(
     client_of: Callable[[User], Client], people: People, place: Place
 ) -> None:
     may = {user.username: enters(client_of(user), place) for user in vars(people).values()}
@@ -40,14 +40,14 @@ def test_owner_and_admin_enter_member_and_stranger_do_not(
     assert AccessSession.objects.count() == 2
 
 
-def test_a_job_that_is_public_is_not_entered_by_members(
+def test_ssh_gateway_refuses_members_at_a_public_job(
     client_of: Callable[[User], Client], people: People, place: Place
 ) -> None:
     Job.objects.filter(pk=place.job.pk).update(visibility="PUBLIC")
     assert not enters(client_of(people.member), place)
 
 
-def test_a_key_that_nobody_has_added_is_refused(owner: Client, place: Place) -> None:
+def test_ssh_gateway_refuses_an_unknown_key(owner: Client, place: Place) -> None:
     SshKey.objects.all().delete()
     done = owner.ssh(place, "echo in")
     assert done.returncode == 255
@@ -55,7 +55,7 @@ def test_a_key_that_nobody_has_added_is_refused(owner: Client, place: Place) -> 
     assert not AccessSession.objects.exists()
 
 
-def test_a_key_made_for_one_job_opens_no_other(
+def test_ssh_key_made_for_one_job_opens_no_other(
     gateway: int, people: People, begin_job: Callable[..., Place], tmp_path: Path
 ) -> None:
     here, there = begin_job(), begin_job()
@@ -69,14 +69,14 @@ def test_a_key_made_for_one_job_opens_no_other(
     assert not enters(client, here)
 
 
-def test_passwords_are_not_asked_for(owner: Client, place: Place) -> None:
+def test_ssh_gateway_offers_no_password_login(owner: Client, place: Place) -> None:
     owner.options = ["-o", "PubkeyAuthentication=no"]
     done = owner.ssh(place, "echo in")
     assert "Permission denied (publickey)." in done.stderr
     assert done.stdout == ""
 
 
-def test_a_job_that_has_ended_is_not_entered(owner: Client, place: Place) -> None:
+def test_ssh_gateway_refuses_an_ended_job(owner: Client, place: Place) -> None:
     Job.objects.filter(pk=place.job.pk).update(state=State.SUCCEEDED)
     done = owner.ssh(place, "echo in")
     assert done.stdout == ""
@@ -121,7 +121,7 @@ def _ask(place: Place) -> None:
     ],
     ids=["disabled", "demoted", "key removed", "deleted", "ended", "asked"],
 )
-def test_whoever_is_inside_is_put_out_when_the_right_goes(
+def test_ssh_session_ends_when_the_right_is_lost(
     owner: Client, place: Place, loss: Callable[[Place], None], why: str
 ) -> None:
     command = owner.command("ssh", f"{place.login()}@127.0.0.1", STAY)
@@ -134,7 +134,7 @@ def test_whoever_is_inside_is_put_out_when_the_right_goes(
     wait_for(lambda: not count_processes("sleep", "602"))
 
 
-def test_nothing_but_the_jobs_own_ports_is_reached(owner: Client, place: Place) -> None:
+def test_ssh_forward_reaches_only_ports_of_the_job(owner: Client, place: Place) -> None:
     target = f"{place.login()}@127.0.0.1"
     with socket.create_server(("127.0.0.1", 0)) as database:
         port = database.getsockname()[1]
@@ -154,7 +154,7 @@ SPELLINGS = (
 )
 
 
-def test_no_spelling_of_this_machine_leads_to_its_other_ports(owner: Client, place: Place) -> None:
+def test_ssh_forward_by_any_host_spelling_reaches_no_other_local_port(owner: Client, place: Place) -> None:
     with socket.create_server(("", 0)) as database:
         database.settimeout(0.1)
         for name in SPELLINGS:
@@ -165,7 +165,7 @@ def test_no_spelling_of_this_machine_leads_to_its_other_ports(owner: Client, pla
             database.accept()
 
 
-def test_another_jobs_port_is_not_reached_and_ones_own_is(
+def test_ssh_forward_reaches_own_port_and_refuses_port_of_another_job(
     owner: Client, begin_job: Callable[..., Place]
 ) -> None:
     theirs, mine = (begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null') for _ in range(2))
@@ -180,7 +180,7 @@ def _asked(client: Client, place: Place, port: int) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("loss", ["disabled", "ended"])
-def test_a_forwarded_connection_ends_with_the_right_to_it(
+def test_ssh_forwarded_connection_ends_when_the_right_is_lost(
     owner: Client, begin_job: Callable[..., Place], loss: str
 ) -> None:
     place = begin_job(ECHO)
@@ -211,7 +211,7 @@ def _echoes(port: int) -> socket.socket | None:
     return connection if answer == b"still" else None
 
 
-def test_the_gateway_is_no_way_to_another_job(
+def test_ssh_gateway_is_no_jump_host_to_another_job(
     owner: Client, begin_job: Callable[..., Place], gateway: int
 ) -> None:
     first, second = begin_job(), begin_job()
@@ -220,7 +220,7 @@ def test_the_gateway_is_no_way_to_another_job(
     assert done.stdout == ""
 
 
-def test_nobody_listens_on_this_machine_for_a_client(owner: Client, place: Place) -> None:
+def test_ssh_gateway_refuses_remote_port_forwarding(owner: Client, place: Place) -> None:
     owner.options = ["-o", "ExitOnForwardFailure=yes"]
     target = f"{place.login()}@127.0.0.1"
     done = owner.run("ssh", "-R", f"{free_port()}:127.0.0.1:1", target, "echo in")
@@ -228,9 +228,7 @@ def test_nobody_listens_on_this_machine_for_a_client(owner: Client, place: Place
     assert "remote port forwarding failed" in done.stderr
 
 
-def test_the_clients_agent_and_screen_stay_with_the_client(
-    owner: Client, place: Place, tmp_path: Path
-) -> None:
+def test_ssh_gateway_refuses_agent_and_x11_forwarding(owner: Client, place: Place, tmp_path: Path) -> None:
     agent = str(tmp_path / "agent")
     with closing(socket.socket(socket.AF_UNIX)) as listening:
         listening.bind(agent)
@@ -241,7 +239,7 @@ def test_the_clients_agent_and_screen_stay_with_the_client(
     assert done.stdout == "[]\n"
 
 
-def test_variables_that_change_programs_are_not_taken_from_the_client(owner: Client, place: Place) -> None:
+def test_ssh_gateway_drops_dangerous_client_variables(owner: Client, place: Place) -> None:
     owner.options = ["-o", "SendEnv=LD_PRELOAD BASH_ENV LC_ALL JOB_CONSOLE_REPLICA CUDA_VISIBLE_DEVICES"]
     sent = {"LC_ALL": "C", "BASH_ENV": "/etc/x", "JOB_CONSOLE_REPLICA": "x", "CUDA_VISIBLE_DEVICES": "7"}
     line = 'echo "$LC_ALL,$BASH_ENV,$LD_PRELOAD,$CUDA_VISIBLE_DEVICES,$JOB_CONSOLE_REPLICA"'
@@ -249,7 +247,7 @@ def test_variables_that_change_programs_are_not_taken_from_the_client(owner: Cli
     assert done.stdout == f"C,,,,{place.handle}.{place.work.name}\n"
 
 
-def test_no_link_leads_out_through_sftp(owner: Client, place: Place, tmp_path: Path) -> None:
+def test_sftp_follows_no_link_out_of_the_job(owner: Client, place: Place, tmp_path: Path) -> None:
     key = settings.CONSOLE_HOME / "keys" / "secret_key"
     made = f"ln -s {key} key; ln -s / all; ln -s ../../../../../../.. up; ln {key} hard 2>/dev/null; true"
     assert owner.ssh(place, made).returncode == 0
@@ -261,9 +259,7 @@ def test_no_link_leads_out_through_sftp(owner: Client, place: Place, tmp_path: P
         assert not (tmp_path / "got").exists()
 
 
-def test_a_person_has_no_more_entries_than_the_limit(
-    owner: Client, place: Place, settings: LazySettings
-) -> None:
+def test_ssh_gateway_limits_entries_per_user(owner: Client, place: Place, settings: LazySettings) -> None:
     settings.CONSOLE_ENTRIES_PER_PERSON = 2
     command = owner.command("ssh", f"{place.login()}@127.0.0.1", STAY)
     with ExitStack() as stack:
@@ -278,7 +274,7 @@ def test_a_person_has_no_more_entries_than_the_limit(
     assert enters(owner, place)
 
 
-def test_weak_and_wrong_keys_are_not_added(people: People, tmp_path: Path, owner: Client) -> None:
+def test_ssh_key_too_weak_or_invalid_is_rejected(people: People, tmp_path: Path, owner: Client) -> None:
     make_key(tmp_path / "short", "-t", "rsa", "-b", "1024")
     make_key(tmp_path / "long", "-t", "rsa", "-b", "2048")
     make_key(tmp_path / "curve", "-t", "ecdsa")
@@ -305,7 +301,7 @@ def test_weak_and_wrong_keys_are_not_added(people: People, tmp_path: Path, owner
         assert added.title == "somebody@somewhere"
 
 
-def test_a_killed_gateway_leaves_no_process_and_the_job_unharmed(
+def test_ssh_gateway_kill_leaves_no_process_and_spares_the_job(
     people: People, place: Place, tmp_path: Path, settings: LazySettings
 ) -> None:
     (settings.CONSOLE_HOME / "run").mkdir(exist_ok=True)

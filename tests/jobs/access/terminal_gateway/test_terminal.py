@@ -107,7 +107,7 @@ def owner(visit: Callable[[User], Visitor], people: People) -> Visitor:
 
 
 @EVERYWHERE
-def test_what_is_typed_runs_in_the_job(owner: Visitor, place: Place) -> None:
+def test_terminal_runs_typed_commands_in_the_job(owner: Visitor, place: Place) -> None:
     with owner.look(owner.open(place)) as screen:
         assert screen.told() == {"at": 0, "typing": True}
         screen.type("stty size; pwd; echo $TERM 中''文\r")
@@ -123,7 +123,7 @@ def test_what_is_typed_runs_in_the_job(owner: Visitor, place: Place) -> None:
     assert list(Event.objects.filter(kind="left").values_list("params__way", flat=True)) == ["terminal"]
 
 
-def test_the_shell_is_kept_and_shown_from_where_one_was(owner: Visitor, place: Place) -> None:
+def test_terminal_keeps_the_shell_and_resumes_at_the_last_position(owner: Visitor, place: Place) -> None:
     key = owner.open(place)
     with owner.look(key) as screen:
         screen.told()
@@ -138,7 +138,7 @@ def test_the_shell_is_kept_and_shown_from_where_one_was(owner: Visitor, place: P
         assert "first" in screen.until("still here")
 
 
-def test_those_who_may_enter_look_on_and_do_not_type(
+def test_terminal_lets_permitted_users_watch_without_typing(
     owner: Visitor, visit: Callable[[User], Visitor], people: People, place: Place
 ) -> None:
     key = owner.open(place)
@@ -153,7 +153,7 @@ def test_those_who_may_enter_look_on_and_do_not_type(
         assert "30 90" in mine.until("done")
 
 
-def test_nobody_else_gets_at_a_terminal(
+def test_terminal_refuses_other_users_and_origins(
     owner: Visitor, visit: Callable[[User], Visitor], served: Served, people: People, place: Place
 ) -> None:
     key = owner.open(place)
@@ -166,7 +166,7 @@ def test_nobody_else_gets_at_a_terminal(
     assert owner.status(key) == 403
 
 
-def test_a_terminal_is_not_had_by_another_name_for_the_console(
+def test_terminal_socket_under_a_foreign_host_is_refused(
     owner: Visitor, served: Served, place: Place
 ) -> None:
     key, name = owner.open(place), settings.SESSION_COOKIE_NAME
@@ -177,7 +177,7 @@ def test_a_terminal_is_not_had_by_another_name_for_the_console(
     assert owner.status(key) == 101
 
 
-def test_a_terminal_is_not_opened_by_another_sites_form(owner: Visitor, place: Place) -> None:
+def test_terminal_post_from_another_site_is_refused(owner: Visitor, place: Place) -> None:
     address = reverse("terminal_new", args=[place.job.public_id])
     answer = owner.browser.request("POST", CONSOLE, address)
     assert answer.status_code == 403
@@ -185,7 +185,7 @@ def test_a_terminal_is_not_opened_by_another_sites_form(owner: Visitor, place: P
 
 
 @pytest.mark.parametrize("loss", ["disabled", "demoted", "signed out", "ended", "asked"])
-def test_a_terminal_is_closed_when_the_right_goes(owner: Visitor, place: Place, loss: str) -> None:
+def test_terminal_closes_when_the_right_is_lost(owner: Visitor, place: Place, loss: str) -> None:
     key = owner.open(place)
     with owner.look(key) as screen:
         screen.told()
@@ -218,7 +218,7 @@ def _closes(socket: ClientConnection) -> bool:
         return False
 
 
-def test_output_without_end_is_neither_kept_nor_waited_for(owner: Visitor, place: Place) -> None:
+def test_terminal_with_endless_output_stays_usable(owner: Visitor, place: Place) -> None:
     key = owner.open(place)
     with owner.look(key) as screen:
         screen.told()
@@ -232,7 +232,7 @@ def test_output_without_end_is_neither_kept_nor_waited_for(owner: Visitor, place
         screen.until("stopped")
 
 
-def test_a_terminal_that_nobody_shows_is_ended_after_a_while(
+def test_terminal_left_unshown_ends_after_a_while(
     owner: Visitor, place: Place, settings: LazySettings
 ) -> None:
     settings.CONSOLE_TERMINAL_KEEP_SECONDS = 0.3

@@ -30,7 +30,7 @@ def content() -> bytes:
     return store.read(blob.stored.name)[blob.offset : blob.offset + blob.size]
 
 
-def test_a_file_is_kept_under_what_is_in_it_for_the_console_alone(sender: Sender, people: People) -> None:
+def test_blob_upload_stores_file_by_digest_with_owner_only_mode(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     assert client.get(PATH).json() == {"sha256": digest(DATA), "received": 0, "complete": False}
     answer = client.put(PATH, content=DATA)
@@ -43,7 +43,7 @@ def test_a_file_is_kept_under_what_is_in_it_for_the_console_alone(sender: Sender
     assert client.put(PATH, content=b"").status_code == 200
 
 
-def test_what_broke_off_goes_on_from_there(sender: Sender, people: People, base_url: str) -> None:
+def test_blob_upload_resumes_after_broken_connection(sender: Sender, people: People, base_url: str) -> None:
     client = sender(people.owner)
     parts = urlsplit(base_url)
     with socket.create_connection((parts.hostname or "", parts.port or 0)) as raw:
@@ -60,7 +60,7 @@ def test_what_broke_off_goes_on_from_there(sender: Sender, people: People, base_
     assert not list(arrivals.folder(people.owner).iterdir())
 
 
-def test_in_parts_and_over_again_from_an_earlier_one(sender: Sender, people: People) -> None:
+def test_blob_upload_accepts_overlapping_parts_and_refuses_gap(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     assert client.put(PATH, content=DATA[:1000], headers=ranged(0, 999)).json()["received"] == 1000
     assert client.put(PATH, content=b"x" * 500, headers=ranged(500, 999)).json()["received"] == 1000
@@ -71,7 +71,7 @@ def test_in_parts_and_over_again_from_an_earlier_one(sender: Sender, people: Peo
     assert content() == DATA
 
 
-def test_what_is_not_what_it_was_called_is_thrown_away(sender: Sender, people: People) -> None:
+def test_blob_upload_discards_content_with_wrong_digest(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     for headers in ({}, ranged(0, len(DATA) - 1)):
         answer = client.put(PATH, content=DATA[::-1], headers=headers)
@@ -81,7 +81,7 @@ def test_what_is_not_what_it_was_called_is_thrown_away(sender: Sender, people: P
     assert not Blob.objects.exists()
 
 
-def test_equal_content_lies_there_once_and_is_each_persons_own(sender: Sender, people: People) -> None:
+def test_equal_blobs_are_stored_once_and_held_per_person(sender: Sender, people: People) -> None:
     sender(people.owner).put(PATH, content=DATA)
     other = sender(people.stranger)
     assert other.get(PATH).json()["complete"] is False
@@ -91,7 +91,9 @@ def test_equal_content_lies_there_once_and_is_each_persons_own(sender: Sender, p
     assert (Blob.objects.count(), StoredObject.objects.count(), HeldBlob.objects.count()) == (1, 1, 2)
 
 
-def test_files_and_people_have_limits(sender: Sender, people: People, settings: LazySettings) -> None:
+def test_blob_upload_enforces_file_and_person_limits(
+    sender: Sender, people: People, settings: LazySettings
+) -> None:
     client = sender(people.owner)
     settings.CONSOLE_CODE_FILE_MIB = 1
     answer = client.put(PATH, content=b"x", headers=ranged(0, 0, (1 << 20) + 1))
@@ -110,19 +112,19 @@ def test_files_and_people_have_limits(sender: Sender, people: People, settings: 
 
 
 @pytest.mark.parametrize("range_", ["bytes 5-2/10", "bytes 0-10/10", "bytes */10", "lines 0-1/2"])
-def test_a_range_that_makes_no_sense_is_a_problem(sender: Sender, people: People, range_: str) -> None:
+def test_blob_upload_rejects_invalid_content_range(sender: Sender, people: People, range_: str) -> None:
     answer = sender(people.owner).put(PATH, content=b"x", headers={"Content-Range": range_})
     assert (answer.status_code, answer.json()["code"]) == (400, "range")
 
 
 @pytest.mark.parametrize("name", ["x", "A" * 64, "a" * 63])
-def test_what_is_no_digest_is_a_problem(sender: Sender, people: People, name: str) -> None:
+def test_blob_endpoints_reject_invalid_digest(sender: Sender, people: People, name: str) -> None:
     client = sender(people.owner)
     for answer in (client.get(f"{UPLOADS}/blobs/{name}"), client.put(f"{UPLOADS}/blobs/{name}", content=b"")):
         assert (answer.status_code, answer.json()["code"]) == (400, "digest")
 
 
-def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
+def test_blob_endpoints_require_submit_scope(sender: Sender, people: People) -> None:
     client = sender(people.owner, {"read", "stop", "exec", "admin"})
     for answer in (client.get(PATH), client.put(PATH, content=DATA)):
         assert answer.status_code == 403

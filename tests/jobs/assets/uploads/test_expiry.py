@@ -39,7 +39,7 @@ def _nothing_from_before(people: People) -> None:
         path.unlink()
 
 
-def test_what_no_job_and_no_draft_uses_goes_with_all_that_it_was_made_of(people: People) -> None:
+def test_expiry_removes_unused_tree_with_its_blobs_and_objects(people: People) -> None:
     sent(people.owner, FILES)
     expiry.remove_expired()
     assert UploadedTree.objects.exists()
@@ -50,7 +50,7 @@ def test_what_no_job_and_no_draft_uses_goes_with_all_that_it_was_made_of(people:
 
 
 @pytest.mark.parametrize("user", ["job", "draft"])
-def test_what_a_job_or_a_draft_uses_stays_and_is_still_the_persons(people: People, user: str) -> None:
+def test_expiry_keeps_tree_used_by_job_or_draft(people: People, user: str) -> None:
     uri = sent(people.owner, FILES)
     if user == "job":
         submit(people.owner, uri)
@@ -68,7 +68,7 @@ def test_what_a_job_or_a_draft_uses_stays_and_is_still_the_persons(people: Peopl
     assert lies_there() == []
 
 
-def test_asking_whether_it_is_there_keeps_it(people: People) -> None:
+def test_missing_query_protects_blobs_from_expiry(people: People) -> None:
     sent(people.owner, FILES)
     Blob.objects.update(kept_until=timezone.now())
     HeldBlob.objects.update(kept_until=timezone.now())
@@ -77,14 +77,14 @@ def test_asking_whether_it_is_there_keeps_it(people: People) -> None:
     assert Blob.objects.count() == 2
 
 
-def test_an_object_that_is_being_stored_is_left_alone(people: People, tmp_path: Path) -> None:
+def test_expiry_spares_object_being_stored(people: People, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"x")
     store.store_file(tmp_path / "x", "packs")
     expiry.remove_expired()
     assert len(lies_there()) == 1
 
 
-def test_what_broke_off_is_kept_for_a_day(people: People) -> None:
+def test_expiry_removes_partial_upload_after_one_day(people: People) -> None:
     arrival = Arrival(people.owner, digest(b"whole"), Range(0, 5))
     arrival.write(b"who")
     arrival.close()

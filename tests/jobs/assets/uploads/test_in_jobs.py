@@ -38,7 +38,7 @@ def refused(user: User, uri: str) -> list[tuple[str, int | None]]:
     return [(problem.code, problem.line) for problem in error.value.problems]
 
 
-def test_a_job_keeps_the_tree_that_its_file_names(people: People) -> None:
+def test_job_records_use_of_its_tree_until_deleted(people: People) -> None:
     uri = sent(people.owner, {"a": b"1"})
     job = submit(people.owner, uri)
     assert TreeUse.objects.get().job == job
@@ -49,7 +49,7 @@ def test_a_job_keeps_the_tree_that_its_file_names(people: People) -> None:
     assert (TreeUse.objects.count(), UploadedTree.objects.count()) == (0, 1)
 
 
-def test_somebody_elses_tree_is_no_tree(people: People) -> None:
+def test_submission_rejects_tree_of_another_person(people: People) -> None:
     uri = sent(people.owner, {"a": b"1"})
     for other in (people.member, people.manager):
         assert refused(other, uri) == [("no_such_upload", 1)]
@@ -58,7 +58,7 @@ def test_somebody_elses_tree_is_no_tree(people: People) -> None:
     assert not TreeUse.objects.exists()
 
 
-def test_whoever_may_read_a_job_may_run_its_code_again(people: People) -> None:
+def test_retry_by_job_reader_reuses_uploaded_tree(people: People) -> None:
     job = submit(people.owner, sent(people.owner, {"a": b"1"}))
     with pytest.raises(submission.Forbidden):
         submission.retry(people.member, job, second_copy=True)

@@ -41,30 +41,30 @@ PATHS = st.lists(NAMES.filter(lambda name: name not in {".", ".."}), min_size=1,
         lambda paths: [one for one in paths if not any(other.startswith(f"{one}/") for other in paths)]
     )
 )
-def test_whatever_order_it_comes_in_a_tree_has_one_spelling(paths: list[str]) -> None:
+def test_tree_dump_is_same_for_any_entry_order(paths: list[str]) -> None:
     tree = Tree.of(map(file, paths))
     assert Tree.of(map(file, reversed(paths))).dump() == tree.dump()
     assert Tree.load(json.loads(tree.dump())) == tree
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/"])
-def test_a_path_leads_through_the_tree_alone(path: str) -> None:
+def test_tree_rejects_paths_outside_itself(path: str) -> None:
     assert why(file(path)) == ("path", path)
 
 
 @pytest.mark.parametrize(
     "path", ["a\0b", "a\nb", "\x7f", "\udce9", "x" * 256, "中" * 86, "/".join(["xx"] * 700)]
 )
-def test_names_that_no_file_system_takes_are_refused(path: str) -> None:
+def test_tree_rejects_names_invalid_for_file_systems(path: str) -> None:
     assert why(file(path)) == ("name", path)
 
 
-def test_names_of_every_script_and_such_as_differ_in_case_alone_are_taken() -> None:
+def test_tree_accepts_names_in_any_script_or_differing_in_case() -> None:
     paths = ["训练/模型 一.py", "README", "readme", "données.txt", "back\\slash", "-rf", "~"]
     assert {entry.path for entry in Tree.of(map(file, paths)).entries} == set(paths)
 
 
-def test_each_path_is_there_once_and_nothing_lies_below_a_file() -> None:
+def test_tree_rejects_duplicate_path_and_entry_below_file() -> None:
     assert why(file("a"), file("a")) == ("twice", "a")
     assert why(file("a"), file("a/b")) == ("below_a_file", "a")
     assert why(link("a", "b"), file("a/b/c")) == ("below_a_file", "a")
@@ -72,14 +72,14 @@ def test_each_path_is_there_once_and_nothing_lies_below_a_file() -> None:
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "..", "../x", "sub/../../x", "up/.."])
-def test_links_lead_nowhere_outside_whatever_links_they_pass(target: str) -> None:
+def test_tree_rejects_links_leading_outside_through_other_links(target: str) -> None:
     assert why(link("here", target), link("up", "../.." if target == "up/.." else "sub")) in {
         ("link_out", "here"),
         ("link_out", "up"),
     }
 
 
-def test_a_link_through_a_link_is_followed_before_it_is_believed() -> None:
+def test_tree_resolves_nested_links_before_checking_target() -> None:
     down = link("one/two/three/short", "../../../flat")
     out = link("out", "one/two/three/short/../../x")
     assert why(down, out, file("flat/x")) == ("link_out", "out")
@@ -87,7 +87,7 @@ def test_a_link_through_a_link_is_followed_before_it_is_believed() -> None:
     assert inside in Tree.of([down, inside, file("flat/x")]).entries
 
 
-def test_links_in_a_circle_and_to_nothing_are_the_jobs_own_affair() -> None:
+def test_tree_accepts_circular_and_dangling_links() -> None:
     circle = [link("a", "b"), link("b", "a"), link("c", "nothing/there")]
     assert Tree.of(circle).entries == tuple(circle)
 
@@ -119,12 +119,12 @@ def test_links_in_a_circle_and_to_nothing_are_the_jobs_own_affair() -> None:
         ),
     ],
 )
-def test_what_is_no_list_of_files_is_refused(value: Any) -> None:
+def test_tree_load_rejects_invalid_manifest(value: Any) -> None:
     with pytest.raises(BadTree):
         Tree.load(value)
 
 
-def test_addresses_are_found_wherever_a_job_may_name_code() -> None:
+def test_tree_addresses_are_found_in_code_and_mounts() -> None:
     assert tree_id_of(address(SHA)) == SHA
     assert (tree_id_of("upload://x"), tree_id_of("https://example.org/x.git")) == ("", None)
     spec = make_spec(

@@ -16,27 +16,27 @@ def asked(client: object, *contents: bytes, tree: str | None = None) -> list[str
     return [row["sha256"] for row in answer.json()["missing"]]
 
 
-def test_what_was_sent_is_not_missing_any_more(sender: Sender, people: People) -> None:
+def test_missing_query_omits_uploaded_blob(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     assert asked(client, A, B) == [digest(A), digest(B)]
     client.post(f"{UPLOADS}/packs", content=packed(A))
     assert asked(client, A, B) == [digest(B)]
 
 
-def test_what_somebody_else_sent_is_as_missing_as_anything(sender: Sender, people: People) -> None:
+def test_missing_query_lists_blobs_uploaded_by_others(sender: Sender, people: People) -> None:
     tree = send(sender(people.owner), {"a": A}).removeprefix("upload://")
     for other in (people.member, people.manager, people.stranger, people.admin):
         assert asked(sender(other), A, tree=tree) == [digest(A)]
 
 
-def test_a_known_tree_is_answered_without_a_look_at_its_files(sender: Sender, people: People) -> None:
+def test_missing_query_answers_known_tree_without_blob_list(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     uri = send(client, {"a": A, "b/c": B})
     body = {"tree": tree_of({"a": A, "b/c": B}).id, "blobs": {}}
     assert client.post(f"{UPLOADS}/missing", json=body).json() == {"tree": uri, "missing": []}
 
 
-def test_what_broke_off_says_how_far_it_came(sender: Sender, people: People) -> None:
+def test_missing_query_reports_received_bytes_of_partial_upload(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     headers = {"Content-Range": f"bytes 0-3/{len(A)}"}
     assert client.put(f"{UPLOADS}/blobs/{digest(A)}", content=A[:4], headers=headers).status_code == 202
@@ -48,13 +48,13 @@ def test_what_broke_off_says_how_far_it_came(sender: Sender, people: People) -> 
     "body",
     [[], {}, {"blobs": []}, {"blobs": {"x": 1}}, {"blobs": {"a" * 64: -1}}, {"tree": "x", "blobs": {}}],
 )
-def test_what_makes_no_sense_is_a_problem(sender: Sender, people: People, body: object) -> None:
+def test_missing_query_rejects_invalid_body(sender: Sender, people: People, body: object) -> None:
     answer = sender(people.owner).post(f"{UPLOADS}/missing", json=body)
     assert answer.status_code == 400
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
+def test_missing_query_requires_submit_scope(sender: Sender, people: People) -> None:
     answer = sender(people.owner, {"read", "stop", "exec", "admin"}).post(f"{UPLOADS}/missing", json={})
     assert answer.status_code == 403
     assert 'scope="submit"' in answer.headers["WWW-Authenticate"]

@@ -15,7 +15,7 @@ from tests.jobs.assets.uploads.conftest import UPLOADS, People, Sender, digest, 
 FILES = [b"", b"one\n", b"two\n" * 1000, os.urandom(5000)]
 
 
-def test_every_file_of_a_pack_is_there_by_its_content(sender: Sender, people: People) -> None:
+def test_pack_upload_stores_every_file_by_digest(sender: Sender, people: People) -> None:
     answer = sender(people.owner).post(f"{UPLOADS}/packs", content=packed(*FILES, FILES[1]))
     assert (answer.status_code, answer.json()) == (201, {"files": 5})
     [stored] = StoredObject.objects.all()
@@ -26,7 +26,7 @@ def test_every_file_of_a_pack_is_there_by_its_content(sender: Sender, people: Pe
     assert not list(arrivals.folder(people.owner).iterdir())
 
 
-def test_what_is_there_already_is_not_stored_again(sender: Sender, people: People) -> None:
+def test_pack_upload_does_not_store_existing_content_again(sender: Sender, people: People) -> None:
     sender(people.owner).post(f"{UPLOADS}/packs", content=packed(*FILES))
     sender(people.member).post(f"{UPLOADS}/packs", content=packed(*FILES))
     assert (StoredObject.objects.count(), HeldBlob.objects.count()) == (1, 2 * len(FILES))
@@ -43,7 +43,7 @@ def test_what_is_there_already_is_not_stored_again(sender: Sender, people: Peopl
         (b"x" * (arrivals.PACK_BYTES + 1), "pack_large"),
     ],
 )
-def test_of_a_pack_that_is_none_nothing_is_kept(
+def test_pack_upload_rejects_invalid_pack_and_stores_nothing(
     sender: Sender, people: People, body: bytes, code: str
 ) -> None:
     answer = sender(people.owner).post(f"{UPLOADS}/packs", content=body)
@@ -53,13 +53,13 @@ def test_of_a_pack_that_is_none_nothing_is_kept(
     assert not arrivals.folder(people.owner).exists() or not list(arrivals.folder(people.owner).iterdir())
 
 
-def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
+def test_pack_upload_requires_submit_scope(sender: Sender, people: People) -> None:
     answer = sender(people.owner, {"read"}).post(f"{UPLOADS}/packs", content=packed(b"x"))
     assert answer.status_code == 403
     assert not Blob.objects.exists()
 
 
-def test_a_page_sends_with_its_session_and_the_forms_token(base_url: str, people: People) -> None:
+def test_pack_upload_from_page_requires_csrf_token(base_url: str, people: People) -> None:
     browser = Client()
     browser.force_login(people.owner)
     token = str(browser.get("/jobs/new").context["csrf_token"])

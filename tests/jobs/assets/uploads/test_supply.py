@@ -46,7 +46,9 @@ def contents(tree: Tree, where: dict[str, tuple[str, int]]) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_all_of_it_is_found_here(people: People, monkeypatch: pytest.MonkeyPatch, *, remote: bool) -> None:
+def test_supply_provides_tree_content_as_local_files(
+    people: People, monkeypatch: pytest.MonkeyPatch, *, remote: bool
+) -> None:
     if remote:
         elsewhere = Elsewhere()
         monkeypatch.setattr(store, "storage", lambda: elsewhere)
@@ -59,7 +61,9 @@ def test_all_of_it_is_found_here(people: People, monkeypatch: pytest.MonkeyPatch
         assert path.is_relative_to(settings.CONSOLE_HOME / "cache") is remote
 
 
-def test_copies_go_once_no_job_needs_them(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supply_removes_old_copies_and_restores_on_demand(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = Elsewhere()
     monkeypatch.setattr(store, "storage", lambda: elsewhere)
     job = submit(people.owner, sent(people.owner, FILES))

@@ -15,7 +15,7 @@ FILES = {"train.py": b"print(1)\n", "包/模块.py": b"x = 1\n"}
 LINK = Entry("latest.py", Kind.LINK, target="train.py")
 
 
-def test_a_tree_is_made_once_and_read_back(sender: Sender, people: People) -> None:
+def test_tree_upload_is_idempotent_and_readable(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     uri = send(client, FILES, LINK)
     assert send(client, FILES, LINK) == uri
@@ -25,7 +25,7 @@ def test_a_tree_is_made_once_and_read_back(sender: Sender, people: People) -> No
     assert ["latest.py", "link", "train.py"] in told["entries"]
 
 
-def test_a_tree_of_what_was_not_sent_is_not_made(sender: Sender, people: People) -> None:
+def test_tree_upload_with_missing_blobs_is_refused(sender: Sender, people: People) -> None:
     send(sender(people.owner), FILES)
     client = sender(people.stranger)
     client.post(f"{UPLOADS}/packs", content=packed(FILES["train.py"]))
@@ -35,7 +35,7 @@ def test_a_tree_of_what_was_not_sent_is_not_made(sender: Sender, people: People)
     assert not HeldTree.objects.filter(person=people.stranger).exists()
 
 
-def test_who_may_read_it(sender: Sender, people: People) -> None:
+def test_tree_read_is_limited_to_owner_and_job_readers(sender: Sender, people: People) -> None:
     address = f"{UPLOADS}/trees/{send(sender(people.owner), FILES).removeprefix('upload://')}"
     others = [people.member, people.manager, people.admin, people.stranger]
     assert [sender(each).get(address).status_code for each in others] == [404, 404, 404, 404]
@@ -48,7 +48,9 @@ def test_who_may_read_it(sender: Sender, people: People) -> None:
     assert sender(people.owner, {"submit"}).get(address).status_code == 403
 
 
-def test_trees_have_limits(sender: Sender, people: People, settings: LazySettings) -> None:
+def test_tree_upload_enforces_file_and_size_limits(
+    sender: Sender, people: People, settings: LazySettings
+) -> None:
     client = sender(people.owner)
     settings.CONSOLE_CODE_FILES = 1
     answer = client.post(f"{UPLOADS}/trees", content=tree_of(FILES).dump())
@@ -67,13 +69,13 @@ def test_trees_have_limits(sender: Sender, people: People, settings: LazySetting
         ('{"format":2,"entries":[]}', "format"),
     ],
 )
-def test_what_is_no_tree_is_a_problem(sender: Sender, people: People, body: str, code: str) -> None:
+def test_tree_upload_rejects_invalid_manifest(sender: Sender, people: People, body: str, code: str) -> None:
     answer = sender(people.owner).post(f"{UPLOADS}/trees", content=body)
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert not UploadedTree.objects.exists()
 
 
-def test_a_hundred_thousand_files(sender: Sender, people: People) -> None:
+def test_tree_upload_accepts_hundred_thousand_files(sender: Sender, people: People) -> None:
     client = sender(people.owner)
     data = b"same\n"
     client.post(f"{UPLOADS}/packs", content=packed(data))
@@ -83,6 +85,6 @@ def test_a_hundred_thousand_files(sender: Sender, people: People) -> None:
     assert (answer.status_code, answer.json()["files"]) == (201, 100_000)
 
 
-def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
+def test_tree_upload_requires_submit_scope(sender: Sender, people: People) -> None:
     answer = sender(people.owner, {"read"}).post(f"{UPLOADS}/trees", content=tree_of({}).dump())
     assert answer.status_code == 403

@@ -28,7 +28,7 @@ def gpu_bench(tmp_path: Path) -> LocalBench:
     return LocalBench(tmp_path, {"gpus": {"TITANX": 2, "P100": 1}})
 
 
-def test_gpus_are_given_to_one_at_a_time_and_come_back(gpu_bench: LocalBench) -> None:
+def test_gpu_allocation_is_exclusive_and_returned_after_use(gpu_bench: LocalBench) -> None:
     command = "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; exec sleep 60"
     first = gpu_bench.backend.submit(
         gpu_bench.submission(role(command, replicas=2, resources=with_gpus(1, "TITANX")))
@@ -48,7 +48,7 @@ def test_gpus_are_given_to_one_at_a_time_and_come_back(gpu_bench: LocalBench) ->
     gpu_bench.close()
 
 
-def test_reserved_gpus_are_the_ones_that_the_job_gets(gpu_bench: LocalBench) -> None:
+def test_reserved_gpus_are_assigned_to_their_job(gpu_bench: LocalBench) -> None:
     asked = gpu_bench.submission(role("echo $CUDA_VISIBLE_DEVICES", resources=with_gpus(1)))
     node = gpu_bench.config.node
     handle = gpu_bench.backend.submit(replace(asked, reserved=(Reserved(node, {"P100": 1}, (2,)),)))
@@ -57,7 +57,7 @@ def test_reserved_gpus_are_the_ones_that_the_job_gets(gpu_bench: LocalBench) -> 
     gpu_bench.close()
 
 
-def test_reserved_gpu_that_is_taken_is_replaced_by_one_of_its_type(gpu_bench: LocalBench) -> None:
+def test_reserved_gpu_already_taken_is_replaced_by_same_type(gpu_bench: LocalBench) -> None:
     sleeping = gpu_bench.submission(role("exec sleep 60", resources=with_gpus(1, "TITANX")))
     first = gpu_bench.backend.submit(sleeping)
     reserved = (Reserved(gpu_bench.config.node, {"TITANX": 1}, (0,)),)
@@ -69,7 +69,7 @@ def test_reserved_gpu_that_is_taken_is_replaced_by_one_of_its_type(gpu_bench: Lo
     gpu_bench.close()
 
 
-def test_role_of_any_type_takes_nothing_that_another_one_names(gpu_bench: LocalBench) -> None:
+def test_untyped_gpu_role_takes_no_gpu_named_by_another_role(gpu_bench: LocalBench) -> None:
     any_type, named = role(resources=with_gpus(1)), role(name="other", resources=with_gpus(2, "TITANX"))
     handle = gpu_bench.backend.submit(gpu_bench.submission(any_type, named))
     over = wait_until_over(gpu_bench.backend, handle)
@@ -77,14 +77,14 @@ def test_role_of_any_type_takes_nothing_that_another_one_names(gpu_bench: LocalB
     gpu_bench.close()
 
 
-def test_a_gpu_that_is_not_here_is_waited_for_by_name(gpu_bench: LocalBench) -> None:
+def test_submission_with_absent_gpu_type_waits_and_names_type(gpu_bench: LocalBench) -> None:
     with pytest.raises(NotSubmitted) as not_sent:
         gpu_bench.backend.submit(gpu_bench.submission(role(resources=with_gpus(1, "H100"))))
     assert not_sent.value.reason.code is ReasonCode.NO_SUCH_GPU
     assert not_sent.value.reason.params == {"gpu_type": "H100"}
 
 
-def test_a_gang_that_does_not_fit_starts_none_of_its_replicas(gpu_bench: LocalBench) -> None:
+def test_gang_without_room_starts_no_replicas(gpu_bench: LocalBench) -> None:
     submission = gpu_bench.submission(
         role(resources=with_gpus(2, "TITANX")), role(name="other", resources=with_gpus(2))
     )
@@ -104,24 +104,24 @@ def test_a_gang_that_does_not_fit_starts_none_of_its_replicas(gpu_bench: LocalBe
         ("TITANX", "TITANX"),
     ],
 )
-def test_gpus_are_called_as_people_call_them(name: str, type_: str) -> None:
+def test_gpu_model_name_is_shortened_to_common_name(name: str, type_: str) -> None:
     assert gpus.short(name) == type_
 
 
-def test_a_part_of_the_name_is_enough() -> None:
+def test_gpu_type_matches_by_partial_name() -> None:
     assert gpus.matches("P100-PCIE-16GB", "p100")
     assert gpus.matches("anything", "")
     assert not gpus.matches("P100-PCIE-16GB", "V100")
     assert gpus.from_counts({"A": 1, "B": 2}) == (Gpu(0, "A"), Gpu(1, "B"), Gpu(2, "B"))
 
 
-def test_where_there_is_no_driver_there_are_no_gpus() -> None:
+def test_gpu_discovery_without_driver_finds_none() -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("this machine has a GPU")
     assert gpus.find_gpus() == ()
 
 
-def test_ports_are_free_different_and_remembered(local: LocalBench) -> None:
+def test_allocated_ports_are_unique_across_replicas_and_jobs(local: LocalBench) -> None:
     spec = role("exec sleep 60", replicas=3, ports=(Port(label="a", count=4), Port(label="b")))
     seen = []
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_ports_are_free_different_and_remembered(local: LocalBench) -> None:
     assert all(first <= port <= last for port in seen)
 
 
-def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
+def test_fixed_port_range_advances_for_each_replica(local: LocalBench) -> None:
     begin = free_ports(4)
     command = "echo $PAI_CONTAINER_HOST_fixed_PORT_LIST"
     handle = local.backend.submit(
@@ -145,7 +145,7 @@ def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
     assert told == [f"{begin},{begin + 1}", f"{begin + 2},{begin + 3}"]
 
 
-def test_fixed_ports_of_neighbouring_labels_never_wait_for_their_own_replica(local: LocalBench) -> None:
+def test_adjacent_fixed_ports_never_block_their_own_replica(local: LocalBench) -> None:
     begin = free_ports(4)
     ports = (Port(label="a", begin_at=begin), Port(label="b", begin_at=begin + 1))
     command = """
@@ -161,7 +161,7 @@ print(*told)
     assert told == [[str(begin), str(begin + 1)], [str(begin + 2), str(begin + 3)]]
 
 
-def test_a_fixed_port_that_is_taken_is_waited_for(local: LocalBench) -> None:
+def test_taken_fixed_port_leaves_submission_waiting(local: LocalBench) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -171,7 +171,7 @@ def test_a_fixed_port_that_is_taken_is_waited_for(local: LocalBench) -> None:
     assert not_sent.value.reason.params == {"resource": "port", "port": port}
 
 
-def test_an_endpoint_is_ready_once_somebody_listens(local: LocalBench) -> None:
+def test_endpoint_is_ready_once_port_listens(local: LocalBench) -> None:
     code = """
 import os, socket, time
 time.sleep(0.5)
@@ -192,13 +192,13 @@ time.sleep(60)
     wait_for(ready)
 
 
-def test_a_range_without_a_free_port_is_told() -> None:
+def test_port_allocator_without_free_port_raises_no_port_free() -> None:
     allocator = port_allocator.PortAllocator((20_000, 20_001), {20_000, 20_001})
     with pytest.raises(port_allocator.NoPortFree):
         allocator.any(1)
 
 
-def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
+def test_job_for_other_nodes_is_refused(local: LocalBench) -> None:
     for nodes in (NodeChoice(only=("elsewhere",)), NodeChoice(never=(local.config.node,))):
         with pytest.raises(Refused) as refused:
             local.backend.submit(local.submission(role(nodes=nodes)))
@@ -207,7 +207,7 @@ def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
     wait_until_over(local.backend, handle)
 
 
-def test_a_script_that_only_slurm_starts_as_it_is_meant_is_refused(local: LocalBench) -> None:
+def test_multi_node_slurm_script_is_refused_locally(local: LocalBench) -> None:
     """Slurm would run it once, on its first node; here it would run in both replicas."""
     with pytest.raises(Refused) as refused:
         local.backend.submit(local.submission(role(replicas=2), framework=Framework.SLURM))
@@ -216,13 +216,13 @@ def test_a_script_that_only_slurm_starts_as_it_is_meant_is_refused(local: LocalB
     wait_until_over(local.backend, handle)
 
 
-def test_a_secret_that_was_not_given_is_named(local: LocalBench) -> None:
+def test_missing_secret_is_refused_by_name(local: LocalBench) -> None:
     with pytest.raises(Refused) as refused:
         local.backend.submit(local.submission(secret_env={"TOKEN": SecretRef(name="wandb")}))
     assert refused.value.reason.params == {"why": "no_secret", "name": "wandb"}
 
 
-def test_what_a_killed_submitter_held_is_nobodys(tmp_path: Path) -> None:
+def test_allocation_of_dead_submitter_is_released(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "jobs")
     with allocations.hold_lock(layout):
         allocations.hold(layout, "inst-abc-1", allocations.Allocation(500, 64, (0,), (20_000,)))
@@ -231,7 +231,7 @@ def test_what_a_killed_submitter_held_is_nobodys(tmp_path: Path) -> None:
     assert list(layout.live.iterdir()) == []
 
 
-def test_a_lock_that_nobody_lets_go_of_leaves_the_answer_open(
+def test_submission_raises_unknown_when_allocation_lock_times_out(
     local: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allocations, "PATIENCE_S", 0.1)
@@ -239,7 +239,7 @@ def test_a_lock_that_nobody_lets_go_of_leaves_the_answer_open(
         local.backend.submit(local.submission())
 
 
-def test_keys_that_are_not_ours_name_no_folder(tmp_path: Path) -> None:
+def test_layout_rejects_foreign_attempt_keys(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     assert layout.attempt("inst-abc-12") == tmp_path / "abc" / "12"
     for key in ("", "x", "../../etc-passwd-1", "a-b", "a-b-0", "a-b-01", "a-b/..-1", "A-B-1", "a-b-1\n"):
@@ -247,7 +247,7 @@ def test_keys_that_are_not_ours_name_no_folder(tmp_path: Path) -> None:
             layout.attempt(key)
 
 
-def test_names_of_roles_are_safe_and_different_as_file_names() -> None:
+def test_role_folder_names_are_safe_and_distinct() -> None:
     roles = ["worker", "../../etc", "a~b", "a_b", "a/b", "é", "x" * 255]
     names = [folder_name(name, ordinal, 0) for ordinal, name in enumerate(roles)]
     assert names[0] == "worker-0"
@@ -255,7 +255,7 @@ def test_names_of_roles_are_safe_and_different_as_file_names() -> None:
     assert not [name for name in names if "/" in name or len(name) > 120]
 
 
-def test_a_role_of_any_name_runs(local: LocalBench) -> None:
+def test_role_with_unusual_name_runs(local: LocalBench) -> None:
     roles = (
         role("echo one", name="../../../etc"),
         role("echo two", name="a~b"),
@@ -266,7 +266,7 @@ def test_a_role_of_any_name_runs(local: LocalBench) -> None:
     assert [log_of(local.backend, handle, one.name).strip() for one in roles] == ["one", "two", "three"]
 
 
-def test_settings_say_what_a_machine_has(tmp_path: Path) -> None:
+def test_local_config_reads_machine_resources_from_settings(tmp_path: Path) -> None:
     config = LocalConfig.from_settings(
         tmp_path,
         {
@@ -287,7 +287,7 @@ def test_settings_say_what_a_machine_has(tmp_path: Path) -> None:
     assert SMALL.gpus == 0
 
 
-def test_submission_below_the_floor_of_free_disk_waits_with_the_reason(tmp_path: Path) -> None:
+def test_submission_below_disk_floor_waits_with_reason(tmp_path: Path) -> None:
     bench = LocalBench(tmp_path, {"disk_floor_mib": 1 << 40})
     with pytest.raises(NotSubmitted) as not_sent:
         bench.backend.submit(bench.submission(role()))

@@ -170,7 +170,7 @@ def fill(folder: Path, count: int) -> None:
 # --- what it is for ---------------------------------------------------------------------------------------
 
 
-async def test_a_folder_is_listed_and_a_file_read_while_the_job_runs_and_after(bench: LocalBench) -> None:
+async def test_file_browser_lists_and_reads_during_and_after_job(bench: LocalBench) -> None:
     job = start(bench, "mkdir sub; echo hello > sub/x; touch a B .dot; ln -s sub/x l")
     for live in (True, False):
         answer = await job.ask("look")
@@ -188,7 +188,7 @@ async def test_a_folder_is_listed_and_a_file_read_while_the_job_runs_and_after(b
             job.end()
 
 
-async def test_it_reads_as_the_jobs_user(bench: LocalBench) -> None:
+async def test_file_browser_acts_as_job_user(bench: LocalBench) -> None:
     job = start(bench, "echo mine > mine; touch theirs closed; chmod 0 closed")
     if os.geteuid() == 0:
         (job.work / "theirs").chmod(0o600)
@@ -206,7 +206,7 @@ async def test_it_reads_as_the_jobs_user(bench: LocalBench) -> None:
     assert (job.work / "mine").exists()
 
 
-async def test_a_part_of_a_file_is_read_and_its_tag_tells_that_it_is_another(only: LocalBench) -> None:
+async def test_partial_file_read_returns_range_and_changed_tag_after_rewrite(only: LocalBench) -> None:
     job = start(only, "printf 0123456789 > d")
 
     async def part(first: int, count: int) -> tuple[bytes, str]:
@@ -226,7 +226,7 @@ async def test_a_part_of_a_file_is_read_and_its_tag_tells_that_it_is_another(onl
     assert (await part(2, 3))[1] != tag
 
 
-async def test_a_folder_of_100_000_files_is_paged(only: LocalBench) -> None:
+async def test_folder_listing_of_100000_files_is_paged(only: LocalBench) -> None:
     job = start(only, "mkdir big; printf 1 > big/000007")
     fill(job.work / "big", 100_000)
     first = await job.ask("look", "big", limit=3)
@@ -237,7 +237,7 @@ async def test_a_folder_of_100_000_files_is_paged(only: LocalBench) -> None:
     assert (await job.ask("look", "big", limit=1, sort="name", down=True)).names() == ["100000"]
 
 
-async def test_an_upload_is_there_whole_or_not_at_all(only: LocalBench) -> None:
+async def test_upload_is_atomic_and_replaces_files_only_on_request(only: LocalBench) -> None:
     job = start(only, "mkdir sub; echo old > old; chmod 640 old; ln -s /etc/hosts link")
     assert (await job.put("sub", "new", body=[b"a" * 70_000, b"b"])).told["size"] == 70_001
     assert (job.work / "sub/new").read_bytes() == b"a" * 70_000 + b"b"
@@ -251,7 +251,7 @@ async def test_an_upload_is_there_whole_or_not_at_all(only: LocalBench) -> None:
     assert sorted(path.name for path in job.work.iterdir()) == ["link", "old", "sub"]
 
 
-async def test_an_upload_that_breaks_off_leaves_nothing(only: LocalBench) -> None:
+async def test_interrupted_upload_leaves_no_file(only: LocalBench) -> None:
     job = start(only)
 
     def is_half_there() -> bool:
@@ -269,7 +269,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(only: LocalBench) -> Non
     wait_for(lambda: not list(job.work.iterdir()))
 
 
-async def test_folders_are_made_and_things_renamed_and_removed(only: LocalBench) -> None:
+async def test_folders_are_created_and_entries_renamed_and_removed(only: LocalBench) -> None:
     job = start(only, "mkdir -p a/b/c; touch a/b/x taken")
     assert await job.trouble("make_folder", "a", "new") == "None"
     assert await job.trouble("make_folder", "a", "b") == "exists"
@@ -280,7 +280,9 @@ async def test_folders_are_made_and_things_renamed_and_removed(only: LocalBench)
     assert [path.name for path in job.work.iterdir()] == ["taken"]
 
 
-async def test_outputs_are_roots_and_what_was_lent_is_not_left(only: LocalBench, place: Path) -> None:
+async def test_output_mount_remains_root_after_job_and_shared_mount_does_not(
+    only: LocalBench, place: Path
+) -> None:
     named = SharedFolderRule.from_settings(str(place / "out"), {"workspaces": ["*"], "write": True})
     only.backend = LocalBackend(replace(only.config, folders=(named,)))
     mounts = (
@@ -297,7 +299,7 @@ async def test_outputs_are_roots_and_what_was_lent_is_not_left(only: LocalBench,
     assert (await job.ask("look", "model", root=left[1]["name"])).data == b"result\n"
 
 
-async def test_an_output_in_the_working_folder_is_a_root_too(bench: LocalBench) -> None:
+async def test_output_in_working_folder_is_listed_as_root(bench: LocalBench) -> None:
     output = Mount(uri="$PAI_DEFAULT_FS_URI/Output/alice/x", purpose=MountPurpose.OUTPUT)
     job = start(bench, 'echo result > "$PAI_OUTPUT_DIR/model"', mounts=(output,))
     for live in (True, False):
@@ -314,7 +316,7 @@ async def test_an_output_in_the_working_folder_is_a_root_too(bench: LocalBench) 
 # --- zip --------------------------------------------------------------------------------------------------
 
 
-async def test_a_folder_comes_as_a_zip_in_a_settled_order(only: LocalBench) -> None:
+async def test_folder_zip_has_stable_entry_order(only: LocalBench) -> None:
     job = start(
         only, "mkdir -p b/c; echo 1 > b/x; echo 2 > a; head -c 700000 /dev/urandom > b/c/r.pt; ln -s a l"
     )
@@ -329,7 +331,7 @@ async def test_a_folder_comes_as_a_zip_in_a_settled_order(only: LocalBench) -> N
     assert await job.trouble("pack", chosen=["nowhere"]) == "absent"
 
 
-async def test_other_programs_unpack_it(only: LocalBench, tmp_path: Path) -> None:
+async def test_folder_zip_unpacks_with_unzip_program(only: LocalBench, tmp_path: Path) -> None:
     required.skip_without("unzip", "unzip")
     job = start(only, "mkdir '数据'; echo 中文 > '数据/文件 名.txt'")
     (tmp_path / "x.zip").write_bytes((await job.ask("pack")).data)
@@ -338,13 +340,13 @@ async def test_other_programs_unpack_it(only: LocalBench, tmp_path: Path) -> Non
     assert (tmp_path / "x/数据/文件 名.txt").read_text() == "中文\n"
 
 
-async def test_a_zip_of_more_than_65_535_files_is_one(only: LocalBench) -> None:
+async def test_folder_zip_supports_more_than_65535_files(only: LocalBench) -> None:
     job = start(only)
     fill(job.work, 65_600)
     assert len((await job.ask("pack")).zip().namelist()) == 65_600
 
 
-async def test_names_that_would_lead_out_where_it_is_unpacked_are_harmless(only: LocalBench) -> None:
+async def test_folder_zip_sanitizes_unsafe_entry_names(only: LocalBench) -> None:
     job = start(only)
     names = [rb"..\..\evil", b"C:evil", b"new\nline", b"bad\xff", "\u202egpj.exe".encode(), b"_", b"-rf"]
     for name in names:
@@ -362,7 +364,7 @@ async def test_names_that_would_lead_out_where_it_is_unpacked_are_harmless(only:
     "names",
     [("..",), ("sub", "..", ".."), (".",), ("",), ("/etc/passwd",), ("sub/x",), ("a\0b",), ("x" * 256,)],
 )
-async def test_what_is_no_name_is_refused(only: LocalBench, names: tuple[str, ...]) -> None:
+async def test_file_browser_rejects_invalid_names(only: LocalBench, names: tuple[str, ...]) -> None:
     job = start(only, "mkdir sub; echo x > sub/x")
     for do in ("look", "read", "pack"):
         assert await job.trouble(do, *names) == "name"
@@ -376,7 +378,7 @@ async def test_what_is_no_name_is_refused(only: LocalBench, names: tuple[str, ..
     assert await job.trouble("look", root="/etc") == "no_root"
 
 
-async def test_no_link_is_followed(bench: LocalBench) -> None:
+async def test_file_browser_follows_no_links(bench: LocalBench) -> None:
     job = start(
         bench, "mkdir sub; ln -s /etc etc; ln -s /etc/passwd pw; ln -s .. sub/up; ln -s /proc/self/root r"
     )
@@ -396,13 +398,13 @@ async def test_no_link_is_followed(bench: LocalBench) -> None:
             job.end()
 
 
-async def test_removing_takes_links_and_never_what_they_name(only: LocalBench) -> None:
+async def test_remove_deletes_links_but_not_their_targets(only: LocalBench) -> None:
     job = start(only, "mkdir a; echo kept > kept; ln -s ../kept a/l; ln -s .. a/up")
     assert await job.trouble("remove", names=["a"]) == "None"
     assert [path.name for path in job.work.iterdir()] == ["kept"]
 
 
-async def test_a_second_name_of_somebody_elses_file_is_refused(tmp_path: Path) -> None:
+async def test_hard_link_to_file_of_another_user_is_refused(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("somebody else's file needs root")
     bench = LocalBench(tmp_path)
@@ -420,7 +422,7 @@ async def test_a_second_name_of_somebody_elses_file_is_refused(tmp_path: Path) -
         bench.close()
 
 
-async def test_what_is_no_ordinary_file_is_never_opened(only: LocalBench) -> None:
+async def test_special_file_is_never_opened(only: LocalBench) -> None:
     wait = "python3 -c \"import socket; s=socket.socket(socket.AF_UNIX); s.bind('sock')\""
     job = start(only, f"mkfifo pipe; {wait}; echo written > pipe && echo opened > seen &")
     names = ["pipe", "sock"]
@@ -434,7 +436,7 @@ async def test_what_is_no_ordinary_file_is_never_opened(only: LocalBench) -> Non
     assert not (job.work / "seen").exists()
 
 
-async def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(only: LocalBench) -> None:
+async def test_folder_replaced_by_link_during_read_leads_nowhere(only: LocalBench) -> None:
     job = start(only, "mkdir real; echo inside > real/x")
     outside = only.judge / "outside"
     outside.mkdir()
@@ -463,7 +465,7 @@ async def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(only:
         racer.join()
 
 
-async def test_a_file_that_shrinks_or_grows_while_it_is_packed_is_packed(only: LocalBench) -> None:
+async def test_folder_zip_tolerates_file_changing_size(only: LocalBench) -> None:
     job = start(only, "head -c 60000000 /dev/zero > f.pt")
     file = job.work / "f.pt"
     answer = await _in_two(job, lambda: os.truncate(file, 30_000_000))
@@ -490,7 +492,7 @@ async def _broken_in_two(pieces: AsyncIterator[bytes], meanwhile: Callable[[], N
     return answer
 
 
-async def test_a_file_that_shrinks_while_it_is_read_is_not_taken_for_whole(only: LocalBench) -> None:
+async def test_download_of_shrinking_file_reports_change(only: LocalBench) -> None:
     job = start(only, "head -c 60000000 /dev/zero > f")
     async with job.client() as client:
         file = await asyncio.to_thread(client.open_file, ["work", "f"])
@@ -499,7 +501,7 @@ async def test_a_file_that_shrinks_while_it_is_read_is_not_taken_for_whole(only:
     assert answer.trouble == "changed"
 
 
-async def test_names_keep_their_bytes(only: LocalBench) -> None:
+async def test_file_names_preserve_raw_bytes(only: LocalBench) -> None:
     job = start(
         only, "printf x > \"$(printf 'bad\\377')\"; printf y > \"$(printf 'new\\nline')\"; printf z > 中文"
     )
@@ -508,7 +510,7 @@ async def test_names_keep_their_bytes(only: LocalBench) -> None:
     assert [(await job.ask("read", name)).data for name in found] == [b"x", b"y", b"z"]
 
 
-async def test_what_was_removed_and_what_has_not_begun_are_told_apart(only: LocalBench) -> None:
+async def test_removed_folder_and_unstarted_replica_are_distinguished(only: LocalBench) -> None:
     waiting = only.backend.submit(only.submission(role("exec sleep 600")))
     job = start(only)
     job.end()

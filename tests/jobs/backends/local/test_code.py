@@ -68,9 +68,7 @@ def why(bench: LocalBench, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ref", ["head", "branch", "tag", "commit", "short commit"])
-def test_a_repository_of_this_machine_is_fetched_at_what_was_asked_for(
-    bench: LocalBench, repo: Path, ref: str
-) -> None:
+def test_local_repository_is_fetched_at_requested_ref(bench: LocalBench, repo: Path, ref: str) -> None:
     first = goods.git(repo, "rev-parse", "old")
     asked: dict[str, dict[str, str]] = {
         "head": {"path": "src"},
@@ -89,16 +87,12 @@ def test_a_repository_of_this_machine_is_fetched_at_what_was_asked_for(
     assert (seen.state, log.splitlines()) == (State.SUCCEEDED, [said, said])
 
 
-def test_code_without_a_path_lies_in_the_working_folder_by_its_own_name(
-    bench: LocalBench, repo: Path
-) -> None:
+def test_code_without_path_is_placed_under_repository_name(bench: LocalBench, repo: Path) -> None:
     seen, log = run(bench, "cat repo/file", code=CodeSource(uri=f"file://{repo}/", branch="old"))
     assert (seen.state, log) == (State.SUCCEEDED, "one\n")
 
 
-def test_registered_code_is_known_by_its_id_and_the_job_file_may_say_otherwise(
-    bench: LocalBench, repo: Path
-) -> None:
+def test_registered_code_is_found_by_id_and_overridden_by_job_file(bench: LocalBench, repo: Path) -> None:
     assert run(bench, "cat known/file", code=CodeSource(id="code-1"))[1] == "one\n"
     assert run(bench, "cat x/file", code=CodeSource(id="code-1", branch="main", path="x"))[1] == "two\n"
     assert why(bench, code=CodeSource(id="code-2")) == {
@@ -108,7 +102,7 @@ def test_registered_code_is_known_by_its_id_and_the_job_file_may_say_otherwise(
     }
 
 
-def test_the_commit_that_was_fetched_is_read_as_data_and_through_no_link(tmp_path: Path) -> None:
+def test_fetched_commit_is_read_as_data_without_following_links(tmp_path: Path) -> None:
     head = tmp_path / ".git" / "HEAD"
     assert git.commit_in(str(tmp_path)) == ""
     head.parent.mkdir()
@@ -126,7 +120,7 @@ def test_the_commit_that_was_fetched_is_read_as_data_and_through_no_link(tmp_pat
     assert git.commit_in(str(tmp_path)) == ""
 
 
-def test_a_folder_is_copied_as_it_is_and_the_copy_is_the_jobs_own(bench: LocalBench, place: Path) -> None:
+def test_code_folder_copy_belongs_to_job_and_leaves_source_unchanged(bench: LocalBench, place: Path) -> None:
     (place / "sets" / "link").symlink_to("file")
     (place / "sets" / "run.sh").write_text("#!/bin/sh\necho ran\n")
     (place / "sets" / "run.sh").chmod(0o755)
@@ -136,7 +130,7 @@ def test_a_folder_is_copied_as_it_is_and_the_copy_is_the_jobs_own(bench: LocalBe
     assert (place / "sets" / "file").read_text() == "of the set\n"
 
 
-def test_openpais_code_dir_is_a_copy_that_is_only_read(tmp_path: Path, place: Path) -> None:
+def test_openpai_code_dir_is_read_only_copy(tmp_path: Path, place: Path) -> None:
     code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
     command = "cat sets/file $PAI_CODE_DIR/file; touch sets/x 2>/dev/null || echo no; stat -c %a sets/file"
     for name in ("best", "none"):
@@ -154,7 +148,7 @@ def test_openpais_code_dir_is_a_copy_that_is_only_read(tmp_path: Path, place: Pa
         bench.close()
 
 
-def test_a_code_dir_of_more_than_200_mb_is_refused(
+def test_code_dir_over_200_mb_is_refused(
     bench: LocalBench, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
@@ -167,7 +161,7 @@ def test_a_code_dir_of_more_than_200_mb_is_refused(
     )
 
 
-def test_code_that_has_grown_too_large_by_then_ends_the_replica(
+def test_code_grown_too_large_before_start_ends_replica(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = tmp_path / "faults"
@@ -187,9 +181,7 @@ def test_code_that_has_grown_too_large_by_then_ends_the_replica(
     bench.close()
 
 
-def test_what_a_repository_grows_to_is_limited_while_it_is_fetched(
-    tmp_path: Path, place: Path, repo: Path
-) -> None:
+def test_repository_growth_during_fetch_is_limited(tmp_path: Path, place: Path, repo: Path) -> None:
     (repo / "zeros").write_bytes(bytes(64 << 20))
     goods.git(repo, "add", ".")
     goods.git(repo, "commit", "--quiet", "--message", "large, and small when packed")
@@ -203,7 +195,7 @@ def test_what_a_repository_grows_to_is_limited_while_it_is_fetched(
     bench.close()
 
 
-def test_what_cannot_be_fetched_fails_the_job_in_gits_own_words(bench: LocalBench, repo: Path) -> None:
+def test_failed_code_fetch_fails_job_with_git_error(bench: LocalBench, repo: Path) -> None:
     for source, words in (
         (CodeSource(uri=f"file://{repo}", branch="nowhere"), "couldn't find remote ref nowhere"),
         (CodeSource(uri=f"file://{repo}", commit="0" * 40), "reference is not a tree"),
@@ -218,7 +210,7 @@ def test_what_cannot_be_fetched_fails_the_job_in_gits_own_words(bench: LocalBenc
         assert "ran" not in log.splitlines()
 
 
-def test_nothing_of_a_hostile_repository_is_run_or_followed(bench: LocalBench, repo: Path) -> None:
+def test_hostile_repository_content_is_neither_run_nor_followed(bench: LocalBench, repo: Path) -> None:
     """Hooks, configuration and submodules of the other side, and filters and modules that it names."""
     (repo / ".gitattributes").write_text("* filter=evil\n")
     (repo / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch x"\n')
@@ -236,7 +228,7 @@ def test_nothing_of_a_hostile_repository_is_run_or_followed(bench: LocalBench, r
     assert list(bench.judge.iterdir()) == []
 
 
-def test_code_comes_from_allowed_places_only(bench: LocalBench, place: Path) -> None:
+def test_code_from_disallowed_place_is_refused(bench: LocalBench, place: Path) -> None:
     for source, reason in (
         (CodeSource(uri="file:///opt/repo", branch="x"), "mount_not_allowed"),
         (CodeSource(uri=f"file://{bench.home}"), "mount_not_allowed"),
@@ -290,7 +282,7 @@ RULES = CodeRules(
         ("relative/path", "code_address"),
     ],
 )
-def test_an_address_means_to_us_what_it_means_to_git(uri: str, reason: str) -> None:
+def test_code_address_is_interpreted_as_by_git(uri: str, reason: str) -> None:
     source = CodeSource(uri=uri)
     layer = MountPlanner(
         MountSettings(Folders(), {}),
@@ -307,7 +299,7 @@ def test_an_address_means_to_us_what_it_means_to_git(uri: str, reason: str) -> N
     assert "pass" not in str(refused.value.reason.params)
 
 
-def test_git_is_told_no_secret_on_its_command_line() -> None:
+def test_git_command_line_contains_no_secret() -> None:
     code = CodeSpec(0, uri="https://git.example.org/x", git="/usr/bin/git", commit="a" * 40)
     words = [
         word for commands in git.commands(code, code.uri, "/job/x") for argv in commands for word in argv
@@ -378,9 +370,7 @@ def server(place: Path, repo: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_code_is_fetched_from_another_machine_with_a_secret_that_is_written_nowhere(
-    tmp_path: Path, place: Path, server: str
-) -> None:
+def test_remote_code_fetch_leaves_no_trace_of_secret(tmp_path: Path, place: Path, server: str) -> None:
     allowed = code_sources.without_login(server)
     first = goods.git(place / "repo", "rev-parse", "old")
     command = "cat src/file; grep -r s3c[r]et /job 2>/dev/null; env | grep -i s3c[r]et; cat src/.git/config"
@@ -403,9 +393,7 @@ def test_code_is_fetched_from_another_machine_with_a_secret_that_is_written_nowh
         bench.close()
 
 
-def test_what_is_done_before_the_command_is_told_and_ends_when_the_job_is_stopped(
-    tmp_path: Path, place: Path
-) -> None:
+def test_preparation_step_is_reported_and_ends_on_job_stop(tmp_path: Path, place: Path) -> None:
     """A server that takes the call and says nothing."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -436,7 +424,7 @@ def test_what_is_done_before_the_command_is_told_and_ends_when_the_job_is_stoppe
         bench.close()
 
 
-def test_a_fetch_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_slow_code_fetch_is_ended_after_timeout(tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -45,12 +45,12 @@ def machine(tmp_path: Path) -> Iterator[LocalBench]:
     made.close()
 
 
-def test_every_sample_is_told_apart() -> None:
+def test_vendor_samples_are_all_classified() -> None:
     assert {seed.file for seed in SEEDS} == SAYS.keys() | NEEDS_MORE
 
 
 @pytest.mark.parametrize("target", dialects.NAMES)
-def test_the_samples_run_after_conversion(target: str, machine: LocalBench) -> None:
+def test_vendor_samples_run_after_conversion(target: str, machine: LocalBench) -> None:
     """One after the other on one machine: each says its first words, and is over or can be stopped."""
     for seed in {seed.file: seed for seed in SEEDS if seed.file in SAYS}.values():
         spec = converted(seed, target)
@@ -61,7 +61,7 @@ def test_the_samples_run_after_conversion(target: str, machine: LocalBench) -> N
         assert wait_until_over(machine.backend, handle).state in TERMINAL
 
 
-def test_a_sample_that_says_hello_succeeds(machine: LocalBench) -> None:
+def test_hello_sample_succeeds_in_every_dialect(machine: LocalBench) -> None:
     (seed,) = {seed.file: seed for seed in SEEDS if seed.file == "dlc-sdk-quota.json"}.values()
     for target in dialects.NAMES:
         handle = machine.backend.submit(machine.submission(**dict(converted(seed, target))))
@@ -69,14 +69,14 @@ def test_a_sample_that_says_hello_succeeds(machine: LocalBench) -> None:
 
 
 @pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed.file in NEEDS_MORE], ids=str)
-def test_a_sample_that_needs_more_is_refused_with_the_reason(seed: Seed, machine: LocalBench) -> None:
+def test_vendor_sample_with_unknown_resources_is_refused_with_reason(seed: Seed, machine: LocalBench) -> None:
     with pytest.raises(Refused) as caught:
         machine.backend.submit(machine.submission(**dict(seed.spec)))
     assert caught.value.reason.params["why"] in ("code_unknown", "mount_unknown", "mount_elsewhere")
 
 
 @pytest.mark.parametrize("target", dialects.NAMES)
-def test_it_runs_where_an_admin_has_said_what_those_are(target: str, tmp_path: Path, place: Path) -> None:
+def test_vendor_sample_runs_once_admin_maps_its_resources(target: str, tmp_path: Path, place: Path) -> None:
     """Data sets, a file system and a code source of other systems, that are folders here."""
     goods.repository(place / "repo")
     (place / "repo" / "requirements.txt").write_text("# the page hides the rest\n")

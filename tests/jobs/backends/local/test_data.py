@@ -64,7 +64,7 @@ def run(bench: LocalBench, command: str, *mounts: Mount, **more: Any) -> tuple[O
 # --- what a job sees -------------------------------------------------------------------------------------
 
 
-def test_a_job_reads_its_data_and_what_it_writes_is_taken_back(bench: LocalBench, bucket: Store) -> None:
+def test_data_mount_is_fetched_for_job_and_changes_are_written_back(bench: LocalBench, bucket: Store) -> None:
     bucket.put_at("in/one.txt", "one\n")
     bucket.put_at("in/sub/two.txt", "two\n")
     bucket.put_at("inner/no.txt", "no\n")
@@ -93,9 +93,7 @@ def test_a_job_reads_its_data_and_what_it_writes_is_taken_back(bench: LocalBench
     ]
 
 
-def test_what_is_only_to_be_read_can_not_be_written_and_a_second_run_is_served_from_the_persons_cache(
-    tmp_path: Path, bucket: Store
-) -> None:
+def test_read_only_data_is_write_protected_and_served_from_cache(tmp_path: Path, bucket: Store) -> None:
     if detect_isolation(sys.executable) is Isolation.NONE:
         pytest.skip("nothing keeps a folder read-only here")
     bench = LocalBench(tmp_path, {"data_from": ("s3://*",), "data_inside": (bucket.host,)})
@@ -119,7 +117,7 @@ def test_what_is_only_to_be_read_can_not_be_written_and_a_second_run_is_served_f
     bench.close()
 
 
-def test_what_can_not_be_had_fails_the_job_in_the_librarys_words(bench: LocalBench, bucket: Store) -> None:
+def test_failed_data_fetch_fails_job_with_library_error(bench: LocalBench, bucket: Store) -> None:
     seen, lines = run(
         bench, "echo ran", place(bucket, "x", "/job/in").model_copy(update={"uri": f"s3://{LOGIN}@absent/x"})
     )
@@ -130,7 +128,7 @@ def test_what_can_not_be_had_fails_the_job_in_the_librarys_words(bench: LocalBen
     assert told.startswith("A mount of replica worker-0 could not be used: ")
 
 
-def test_what_is_larger_than_allowed_is_not_fetched(tmp_path: Path, bucket: Store) -> None:
+def test_data_above_size_limit_is_not_fetched(tmp_path: Path, bucket: Store) -> None:
     settings = {"data_from": ("s3://*",), "data_inside": (bucket.host,), "data_mib": 1}
     bench = LocalBench(tmp_path, settings)
     bucket.put_at("in/large", b"x" * ((1 << 20) + 1))
@@ -140,7 +138,7 @@ def test_what_is_larger_than_allowed_is_not_fetched(tmp_path: Path, bucket: Stor
     bench.close()
 
 
-def test_a_store_inside_this_network_has_to_be_allowed_by_its_name(tmp_path: Path, bucket: Store) -> None:
+def test_internal_data_store_is_refused_unless_allowed_by_name(tmp_path: Path, bucket: Store) -> None:
     bench = LocalBench(tmp_path, {"data_from": ("s3://*",)})
     seen, lines = run(bench, "echo ran", place(bucket, "in/", "/job/in"))
     assert seen.reason.code is ReasonCode.MOUNT_FAILED
@@ -155,7 +153,7 @@ def test_a_store_inside_this_network_has_to_be_allowed_by_its_name(tmp_path: Pat
         *("s3://sets/../x", "https://sets/x", "oss://other/x", "s3://sets/a?versionId=1", "github://a:b@c/x"),
     ],
 )
-def test_other_addresses_are_refused(tmp_path: Path, uri: str) -> None:
+def test_data_from_disallowed_address_is_refused(tmp_path: Path, uri: str) -> None:
     bench = LocalBench(tmp_path, {"data_from": ("s3://*", "oss://sets")})
     with pytest.raises(Refused) as caught:
         bench.backend.submit(bench.submission(mounts=(Mount(uri=uri, path="/job/in"),)))
@@ -163,7 +161,7 @@ def test_other_addresses_are_refused(tmp_path: Path, uri: str) -> None:
     bench.close()
 
 
-def test_a_check_looks_and_brings_nothing(bench: LocalBench, bucket: Store) -> None:
+def test_check_inspects_data_without_fetching(bench: LocalBench, bucket: Store) -> None:
     bucket.put_at("in/one.txt", "one\n")
     submission = bench.submission(
         role("ls -A /job/in in 2>/dev/null | grep one", resources=ROOM),
@@ -219,7 +217,7 @@ def web() -> Iterator[tuple[str, type[Web]]]:
 REFUSALS = ("is inside a network and not allowed", "is not allowed", "where nothing is fetched from")
 
 
-def test_a_file_of_the_web_is_fetched_and_redirections_lead_nowhere_inside(
+def test_web_file_is_fetched_and_internal_redirects_are_refused(
     tmp_path: Path, web: tuple[str, type[Web]]
 ) -> None:
     host, handler = web
@@ -271,7 +269,7 @@ class Given:
     "key",
     ["../x", "a/../../x", "/etc/x", "a//x", "./x", "a/./x", "x\0y", "..", "a/" + "b" * 300],
 )
-def test_keys_that_lead_out_bring_nothing_at_all(
+def test_object_keys_leading_outside_fetch_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setattr(main, "place_of", lambda _: Given(**{"fine": b"1", key: b"2"}))
@@ -280,15 +278,13 @@ def test_keys_that_lead_out_bring_nothing_at_all(
     assert list((tmp_path / "target").iterdir()) == []
 
 
-def test_a_file_that_is_a_folder_too_is_refused() -> None:
+def test_entry_as_both_file_and_folder_is_refused() -> None:
     entries = [main.Entry(path, 1, path, path) for path in ("a/b/c", "a")]
     with pytest.raises(main.Trouble, match="a file and a folder"):
         main.check_entries(entries, 0)
 
 
-def test_links_in_the_target_and_in_the_cache_are_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_in_target_and_cache_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_bytes(b"xx")
@@ -308,7 +304,7 @@ def test_links_in_the_target_and_in_the_cache_are_not_followed(
     assert (outside / "secret").read_bytes() == b"xx"
 
 
-def test_a_cache_that_is_a_link_or_holds_what_is_not_ours_is_not_believed(
+def test_data_cache_with_links_or_foreign_files_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = Given(file=b"ab")
@@ -329,7 +325,7 @@ def test_a_cache_that_is_a_link_or_holds_what_is_not_ours_is_not_believed(
         main.fetch(told)
 
 
-def test_the_cache_keeps_what_was_used_last(tmp_path: Path) -> None:
+def test_data_cache_evicts_least_recently_used(tmp_path: Path) -> None:
     cache = main.Cache(str(tmp_path), 25)
     for number in range(4):
         entry = main.Entry(str(number), 10, str(number), str(number))
@@ -360,7 +356,9 @@ def test_the_cache_keeps_what_was_used_last(tmp_path: Path) -> None:
         ("0.0.0.0", 80, ("0.0.0.0:80",), False),
     ],
 )
-def test_where_connections_may_go(address: str, port: int, inside: tuple[str, ...], *, fine: bool) -> None:
+def test_network_guard_allows_only_permitted_addresses(
+    address: str, port: int, inside: tuple[str, ...], *, fine: bool
+) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     allowed = guard.Allowed(inside)
     if fine:
@@ -370,7 +368,7 @@ def test_where_connections_may_go(address: str, port: int, inside: tuple[str, ..
             allowed.check(family, (address, port))
 
 
-def test_a_name_that_an_admin_allows_may_be_inside_at_its_port_alone() -> None:
+def test_network_guard_restricts_allowed_internal_name_to_its_port() -> None:
     allowed = guard.Allowed(["minio.example.org:9000"])
     row = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.5", 9000))
     allowed.record_lookup("evil.example", 9000, [(*row[:4], ("10.0.0.6", 9000))])
@@ -383,7 +381,7 @@ def test_a_name_that_an_admin_allows_may_be_inside_at_its_port_alone() -> None:
         allowed.check(socket.AF_UNIX, "/run/docker.sock")
 
 
-def test_an_order_is_gone_once_it_was_read(
+def test_transfer_order_is_deleted_after_reading(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "order"
@@ -417,7 +415,7 @@ def test_an_order_is_gone_once_it_was_read(
         ("https://me:pw@example.org/x?y=1", {}, ("https://example.org/x?y=1", "", "auto")),
     ],
 )
-def test_the_vendors_addresses_are_s3s(
+def test_vendor_addresses_are_read_as_s3(
     uri: str, options: dict[str, str], found: tuple[str, str, str]
 ) -> None:
     remote = remotes.read(uri, options)
@@ -426,7 +424,7 @@ def test_the_vendors_addresses_are_s3s(
     assert "pw" not in remote.shown
 
 
-def test_a_persons_cache_that_somebody_has_just_made_or_died_making_is_theirs(tmp_path: Path) -> None:
+def test_half_made_data_cache_is_given_to_its_person(tmp_path: Path) -> None:
     """Two replicas make it at once: between the folder and its owner there is a moment."""
     half = tmp_path / "cache" / "7"
     half.mkdir(mode=0o700, parents=True)

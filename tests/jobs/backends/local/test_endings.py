@@ -46,7 +46,7 @@ def wrapper_on(disk: FullDisk, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, li
     return made, pauses
 
 
-def test_end_is_written_once_a_full_disk_has_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_record_is_written_once_full_disk_has_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = FullDisk(None)
     made, pauses = wrapper_on(disk, monkeypatch)
     ended = now(Cause.COMMAND, code=0)
@@ -55,14 +55,14 @@ def test_end_is_written_once_a_full_disk_has_room_again(monkeypatch: pytest.Monk
     assert pauses == [wrapper._FULL_S] * 2
 
 
-def test_wait_for_a_full_disk_ends_when_the_folder_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_wait_ends_when_folder_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     made, pauses = wrapper_on(FullDisk(FileNotFoundError(errno.ENOENT, "gone")), monkeypatch)
     with pytest.raises(FileNotFoundError):
         made._tell_end(now(Cause.COMMAND, code=0))
     assert len(pauses) == 2
 
 
-def test_failures_that_may_not_fail_the_job_are_told_with_its_success(local: LocalBench) -> None:
+def test_tolerated_failures_are_reported_with_job_success(local: LocalBench) -> None:
     """The HelloWorld of the SCM page, on a machine that has no nvidia-smi."""
     command = role("no-such-program-anywhere", completion=NEVER_FAILS)
     seen = wait_until_over(local.backend, local.backend.submit(local.submission(command)))
@@ -73,7 +73,7 @@ def test_failures_that_may_not_fail_the_job_are_told_with_its_success(local: Loc
     assert (one.state, one.exit_code, one.reason.code) == (ReplicaState.FAILED, 127, ReasonCode.EXIT_CODE)
 
 
-def test_a_failed_replica_ends_the_others_and_is_named(local: LocalBench) -> None:
+def test_failed_replica_ends_others_and_is_named(local: LocalBench) -> None:
     roles = (
         role(FOREVER, name="ps"),
         role('[ "$PAI_TASK_INDEX" = 1 ] && { sleep 0.3; exit 9; }; exec sleep 60', replicas=3),
@@ -87,7 +87,7 @@ def test_a_failed_replica_ends_the_others_and_is_named(local: LocalBench) -> Non
     assert {one.reason.code for one in others if one.reason} == {ReasonCode.JOB_ENDED}
 
 
-def test_enough_successes_end_the_job_well(local: LocalBench) -> None:
+def test_job_succeeds_after_enough_replica_successes(local: LocalBench) -> None:
     """TensorFlow's parameter servers never end by themselves (SCM page)."""
     roles = (
         role(FOREVER, name="ps", replicas=2),
@@ -98,7 +98,7 @@ def test_enough_successes_end_the_job_well(local: LocalBench) -> None:
     assert {one.state for one in seen.replicas if one.role == "ps"} == {ReplicaState.STOPPED}
 
 
-def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench) -> None:
+def test_finished_role_is_observed_beside_running_role(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("exit 0", name="prepare"), role("sleep 1")))
 
     def prepared() -> bool:
@@ -110,14 +110,14 @@ def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench)
     assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
 
 
-def test_what_outlives_the_command_ends_with_it(local: LocalBench) -> None:
+def test_background_processes_end_with_command(local: LocalBench) -> None:
     command = "setsid sleep 600 & (sleep 600 &) ; nohup sh -c 'sleep 600; echo late' & exit 0"
     handle = local.backend.submit(local.submission(role(command)))
     assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
     wait_for(lambda: not local.processes())
 
 
-def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
+def test_replica_killed_by_signal_reports_signal(local: LocalBench) -> None:
     seen = wait_until_over(local.backend, local.backend.submit(local.submission(role("kill -SEGV $$"))))
     one = replica(seen)
     assert (one.exit_code, one.signal) == (139, 11)
@@ -125,7 +125,7 @@ def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
     assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 139, "signal": 11}
 
 
-def test_the_longest_running_time_is_moved_while_it_runs(local: LocalBench) -> None:
+def test_time_limit_is_extended_while_job_runs(local: LocalBench) -> None:
     """Also by a supervisor that was killed in between."""
     handle = local.backend.submit(local.submission(role("echo up; exec sleep 600"), time_limit_s=9))
     wait_for(lambda: log_of(local.backend, handle) == "up\n")
@@ -140,7 +140,7 @@ def test_the_longest_running_time_is_moved_while_it_runs(local: LocalBench) -> N
     assert local.backend.observe([handle])[handle] == seen
 
 
-def test_the_longest_running_time_ends_the_job_with_a_warning_before(local: LocalBench) -> None:
+def test_time_limit_ends_job_after_warning_signal(local: LocalBench) -> None:
     command = "trap 'echo warned' USR1; trap 'echo ended; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     submission = local.submission(
         role(command), time_limit_s=8, end_signal=EndSignal(signal="USR1", seconds_before=1), grace_s=30
@@ -160,7 +160,7 @@ def test_the_longest_running_time_ends_the_job_with_a_warning_before(local: Loca
     assert replica(seen).exit_code == 0
 
 
-def test_a_warning_ends_nobody_who_does_not_expect_it(local: LocalBench) -> None:
+def test_warning_signal_spares_process_without_handler(local: LocalBench) -> None:
     submission = local.submission(
         role("sleep 2; echo unharmed"),
         time_limit_s=30,
@@ -171,7 +171,7 @@ def test_a_warning_ends_nobody_who_does_not_expect_it(local: LocalBench) -> None
     assert log_of(local.backend, handle) == "unharmed\n"
 
 
-def test_all_of_the_tree_has_its_grace_though_the_shell_goes_first(local: LocalBench) -> None:
+def test_stop_grants_grace_to_whole_process_tree(local: LocalBench) -> None:
     child = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     handle = local.backend.submit(local.submission(role(f'bash -c "{child}"; echo never')))
     wait_for(lambda: "up" in log_of(local.backend, handle))
@@ -180,7 +180,7 @@ def test_all_of_the_tree_has_its_grace_though_the_shell_goes_first(local: LocalB
     assert log_of(local.backend, handle).splitlines()[-1] == "saved"
 
 
-def test_a_stop_by_another_signal_is_followed_by_term(local: LocalBench) -> None:
+def test_stop_with_other_signal_is_followed_by_term(local: LocalBench) -> None:
     command = "trap 'echo usr1' USR1; trap 'echo term; exit 1' TERM; echo up; while :; do sleep 0.05; done"
     handle = local.backend.submit(local.submission(role(command)))
     wait_for(lambda: "up" in log_of(local.backend, handle))
@@ -190,7 +190,7 @@ def test_a_stop_by_another_signal_is_followed_by_term(local: LocalBench) -> None
     assert seen.state is State.STOPPED
 
 
-def test_a_second_stop_can_only_bring_the_end_nearer(local: LocalBench) -> None:
+def test_second_stop_only_shortens_grace(local: LocalBench) -> None:
     handle = local.backend.submit(
         local.submission(role("trap '' TERM; echo up; while :; do sleep 0.1; done"))
     )
@@ -201,7 +201,7 @@ def test_a_second_stop_can_only_bring_the_end_nearer(local: LocalBench) -> None:
     wait_until_over(local.backend, handle)
 
 
-def test_a_stop_before_the_supervisor_lives_starts_nothing(
+def test_stop_before_supervisor_starts_runs_nothing(
     local: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jobs.backends.local.launch.launch", lambda *_: None)
@@ -217,7 +217,7 @@ def test_a_stop_before_the_supervisor_lives_starts_nothing(
     assert log_of(local.backend, handle) == ""
 
 
-def test_a_machine_restart_is_told_from_a_crash(local: LocalBench) -> None:
+def test_machine_restart_is_distinguished_from_crash(local: LocalBench) -> None:
     """What lies on the disk after a restart: the files, in another boot, and no process."""
     handle = local.backend.submit(
         local.submission(role("echo up; exec sleep 60", replicas=2, completion=NEVER_FAILS))
@@ -230,7 +230,7 @@ def test_a_machine_restart_is_told_from_a_crash(local: LocalBench) -> None:
     assert log_of(local.backend, handle) == "up\n"
 
 
-def test_a_wrapper_killed_from_outside_fails_its_replica_and_takes_all_of_it_along(local: LocalBench) -> None:
+def test_killed_wrapper_fails_replica_and_ends_its_processes(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("setsid sleep 60 & echo up; wait")))
     wait_for(lambda: log_of(local.backend, handle))
     _kill(local, "jc-wrapper")
@@ -241,7 +241,7 @@ def test_a_wrapper_killed_from_outside_fails_its_replica_and_takes_all_of_it_alo
     wait_for(lambda: not local.processes())
 
 
-def test_a_job_whose_folder_was_removed_does_not_run_on(local: LocalBench) -> None:
+def test_job_with_removed_folder_stops_running(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("setsid sleep 60 & sleep 60", replicas=2)))
     wait_for(lambda: len(local.processes("sleep")) == 4)
     before = local.processes()
@@ -276,7 +276,7 @@ def _pull_the_plug(bench: LocalBench, handle: Handle) -> None:
         path.write_text(json.dumps({**value, "boot": "another"}))
 
 
-def test_the_folder_of_a_failed_replica_is_told_when_it_is_to_be_kept(local: LocalBench) -> None:
+def test_failed_replica_folder_is_reported_when_retained(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("echo x > trace; exit 3"), keep_failed_s=60))
     one = replica(wait_until_over(local.backend, handle))
     assert one.reason is not None

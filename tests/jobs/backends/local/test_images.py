@@ -35,7 +35,7 @@ def bench(tmp_path: Path, store: tuple[str, ...]) -> Iterator[LocalBench]:
     ("searched", "asked"),
     [("", "docker.io/sitonholy/tensorflow:2"), ('"quay.io"', "sitonholy/tensorflow:2")],
 )
-def test_an_image_without_a_registry_is_docker_hubs_unless_the_admin_says_otherwise(
+def test_unqualified_image_uses_docker_hub_unless_registry_is_configured(
     searched: str, asked: str, store: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conf = tmp_path / "registries.conf"
@@ -62,7 +62,7 @@ def containers(bench: LocalBench) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_command_runs_in_its_image_with_the_jobs_environment(bench: LocalBench) -> None:
+def test_image_command_runs_with_job_environment(bench: LocalBench) -> None:
     command = """
     cat /etc/marker; echo err >&2; id -u; echo $PAI_JOB_NAME $HOME $TOKEN; echo "$LINES"; touch made
     ls -A /job; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; echo $PATH | grep -c bin; exit 7
@@ -93,7 +93,7 @@ def test_a_command_runs_in_its_image_with_the_jobs_environment(bench: LocalBench
     assert not list(bench.attempt(handle).glob("replicas/*/env"))
 
 
-def test_a_stop_reaches_all_of_a_container_and_leaves_none(bench: LocalBench) -> None:
+def test_stop_reaches_whole_container_and_leaves_none(bench: LocalBench) -> None:
     command = "trap 'echo ended; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     handle = bench.backend.submit(bench.submission(inside(command, replicas=2)))
     wait_for(lambda: all("up" in log_of(bench.backend, handle, index=index) for index in (0, 1)))
@@ -104,7 +104,7 @@ def test_a_stop_reaches_all_of_a_container_and_leaves_none(bench: LocalBench) ->
     assert containers(bench) == ""
 
 
-def test_a_container_that_will_not_end_is_killed(bench: LocalBench) -> None:
+def test_container_ignoring_stop_is_killed(bench: LocalBench) -> None:
     handle = bench.backend.submit(
         bench.submission(inside("trap '' TERM; echo up; while :; do sleep 0.1; done"))
     )
@@ -115,7 +115,7 @@ def test_a_container_that_will_not_end_is_killed(bench: LocalBench) -> None:
     assert containers(bench) == ""
 
 
-def test_a_container_that_takes_too_much_memory_ends_whole(bench: LocalBench) -> None:
+def test_container_over_memory_limit_ends_whole(bench: LocalBench) -> None:
     spec = inside(
         "(head -c 300000000 /dev/zero | tail); echo went on; sleep 60", resources=Resources(memory_mib=64)
     )
@@ -125,7 +125,7 @@ def test_a_container_that_takes_too_much_memory_ends_whole(bench: LocalBench) ->
     assert containers(bench) == ""
 
 
-def test_a_lost_wrapper_takes_its_container_along(bench: LocalBench) -> None:
+def test_lost_wrapper_removes_its_container(bench: LocalBench) -> None:
     handle = bench.backend.submit(bench.submission(inside("echo up; sleep 60")))
     wait_for(lambda: log_of(bench.backend, handle))
     for pid in bench.processes("jc-wrapper"):
@@ -136,7 +136,7 @@ def test_a_lost_wrapper_takes_its_container_along(bench: LocalBench) -> None:
     wait_for(lambda: not bench.processes())
 
 
-def test_a_container_outlives_its_supervisor(bench: LocalBench) -> None:
+def test_container_survives_supervisor_restart(bench: LocalBench) -> None:
     command = "for i in $(seq 30); do echo line $i; sleep 0.05; done; exit 4"
     handle = bench.backend.submit(bench.submission(inside(command)))
     wait_for(lambda: log_of(bench.backend, handle))
@@ -146,7 +146,7 @@ def test_a_container_outlives_its_supervisor(bench: LocalBench) -> None:
     assert log_of(bench.backend, handle).splitlines() == [f"line {number}" for number in range(1, 31)]
 
 
-def test_a_failed_container_is_kept_when_asked_and_goes_with_its_folder(bench: LocalBench) -> None:
+def test_failed_container_is_retained_on_request_until_folder_removal(bench: LocalBench) -> None:
     """The command that is told gives its files."""
     handle = bench.backend.submit(bench.submission(inside("exit 1"), keep_failed_s=3600))
     one = replica(wait_until_over(bench.backend, handle))
@@ -163,7 +163,7 @@ def test_a_failed_container_is_kept_when_asked_and_goes_with_its_folder(bench: L
     assert containers(bench) == ""
 
 
-def test_a_container_that_did_not_fail_by_itself_is_not_kept(bench: LocalBench) -> None:
+def test_container_without_own_failure_is_not_retained(bench: LocalBench) -> None:
     for command in ("exit 0", "echo up; sleep 60"):
         handle = bench.backend.submit(bench.submission(inside(command), keep_failed_s=3600))
         if command != "exit 0":
@@ -175,9 +175,7 @@ def test_a_container_that_did_not_fail_by_itself_is_not_kept(bench: LocalBench) 
         assert "kept_s" not in one.reason.params
 
 
-def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
-    tmp_path: Path, store: tuple[str, ...]
-) -> None:
+def test_unavailable_image_fails_replica_and_runs_nothing(tmp_path: Path, store: tuple[str, ...]) -> None:
     bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "allow_plain": True})
     spec = role("echo ran", image="127.0.0.1:1/absent:1")
     login = RegistryAuth(registry="127.0.0.1:1", username="me", password=SecretRef(name="p"))
@@ -195,7 +193,7 @@ def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
     bench.close()
 
 
-def test_without_an_engine_a_job_with_an_image_is_refused_or_marked(tmp_path: Path) -> None:
+def test_image_job_without_engine_is_refused_or_marked(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     strict = LocalBench(tmp_path / "a", {"engine": "none"})
@@ -213,7 +211,7 @@ def test_without_an_engine_a_job_with_an_image_is_refused_or_marked(tmp_path: Pa
     lenient.close()
 
 
-def test_a_job_without_an_image_says_nothing_of_images(local: LocalBench) -> None:
+def test_job_without_image_reports_no_image_use(local: LocalBench) -> None:
     seen = wait_until_over(local.backend, local.backend.submit(local.submission()))
     assert replica(seen).image_used is None
 
@@ -235,7 +233,7 @@ BOX = engine.ContainerSpec(
 )
 
 
-def test_docker_is_told_the_same_in_its_own_words() -> None:
+def test_docker_command_line_carries_limits_gpus_and_command() -> None:
     argv = engine.Engine(["docker"]).run(BOX, Path("/env"), ["LINES"])
     assert argv[:2] == ["docker", "run"]
     for words in (
@@ -252,14 +250,12 @@ def test_docker_is_told_the_same_in_its_own_words() -> None:
     assert not [words for words in argv if words.startswith(("--log-driver=passthrough", "--pull"))]
 
 
-def test_podman_is_told_gpus_by_the_container_device_interface() -> None:
+def test_podman_command_line_requests_gpus_by_cdi() -> None:
     argv = engine.Engine(["podman"]).run(BOX, Path("/env"), [])
     assert {"--device=nvidia.com/gpu=1", "--device=nvidia.com/gpu=3"} <= set(argv)
 
 
-def test_a_container_mounts_what_was_opened_for_it(
-    tmp_path: Path, store: tuple[str, ...], place: Path
-) -> None:
+def test_container_mounts_allowed_folders(tmp_path: Path, store: tuple[str, ...], place: Path) -> None:
     said: dict[str, Any] = {
         str(place / "sets"): {"workspaces": ["*"]},
         str(place): {"workspaces": ["*"], "write": True},
@@ -296,7 +292,7 @@ def test_a_container_mounts_what_was_opened_for_it(
     bench.close()
 
 
-def test_a_link_that_came_after_the_check_is_no_way_out_of_a_container_either(
+def test_link_created_after_check_does_not_escape_container(
     tmp_path: Path, store: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = tmp_path / "faults"
@@ -317,9 +313,7 @@ def test_a_link_that_came_after_the_check_is_no_way_out_of_a_container_either(
     bench.close()
 
 
-def test_an_engine_that_is_only_told_paths_mounts_no_folder_that_others_could_exchange(
-    tmp_path: Path, place: Path
-) -> None:
+def test_docker_mount_of_folder_replaceable_by_others_is_refused(tmp_path: Path, place: Path) -> None:
     if os.geteuid():
         pytest.skip("looking into a folder as somebody else needs root")
     config = LocalBench(
@@ -342,7 +336,7 @@ def test_an_engine_that_is_only_told_paths_mounts_no_folder_that_others_could_ex
     assert accept.refuse_impossible(submission, config.config, docker).bounds[0].source == "/opt"
 
 
-def test_code_for_a_container_is_fetched_by_the_machines_git_in_a_view_of_its_own(
+def test_container_code_is_fetched_by_host_git_in_separate_view(
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     goods.repository(place / "repo")
@@ -368,7 +362,7 @@ def test_code_for_a_container_is_fetched_by_the_machines_git_in_a_view_of_its_ow
     bench.close()
 
 
-def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
+def test_registry_login_from_file_reaches_engine_only(
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     """OpenPAI's authFile."""

@@ -62,7 +62,7 @@ def _secrets_in(home: Path) -> dict[str, str]:
     return {str(home / name): name for name in ("db.sqlite3", "keys/django", "run/other")}
 
 
-def test_a_persons_job_reaches_neither_the_console_nor_another_persons_job(persons: LocalBench) -> None:
+def test_job_cannot_reach_console_or_jobs_of_other_persons(persons: LocalBench) -> None:
     for name in ("keys", "run"):
         (persons.home / name).mkdir()
     for path, text in _secrets_in(persons.home).items():
@@ -98,7 +98,7 @@ def _connect(path: Path) -> str:
     return f'\n/usr/bin/env python3 -c "{script}" 2>/dev/null && echo connected || echo no socket\n'
 
 
-def test_a_job_can_neither_read_its_secrets_file_nor_its_own_log(persons: LocalBench) -> None:
+def test_job_cannot_read_its_secrets_file_or_log(persons: LocalBench) -> None:
     command = """
     echo first
     cat /proc/self/fd/1 2>/dev/null && echo OPEN
@@ -117,7 +117,7 @@ def test_a_job_can_neither_read_its_secrets_file_nor_its_own_log(persons: LocalB
     assert "OPEN" not in lines
 
 
-def test_every_person_is_somebody_else_with_a_name(persons: LocalBench) -> None:
+def test_jobs_of_different_persons_run_as_distinct_named_users(persons: LocalBench) -> None:
     who = {}
     for person in (Person("alice", 7), Person("bob", 8)):
         handle = persons.backend.submit(
@@ -130,7 +130,7 @@ def test_every_person_is_somebody_else_with_a_name(persons: LocalBench) -> None:
     assert who["bob"] == [str(base + 8), str(base + 8), "bob", "bob", "0077"]
 
 
-def test_a_job_gains_nothing_by_set_user_id_programs(persons: LocalBench) -> None:
+def test_job_gains_no_privileges_from_setuid_programs(persons: LocalBench) -> None:
     command = "grep -E '^(NoNewPrivs|CapEff|CapBnd|CapPrm)' /proc/self/status"
     handle = persons.backend.submit(persons.submission(role(command)))
     wait_until_over(persons.backend, handle)
@@ -138,7 +138,7 @@ def test_a_job_gains_nothing_by_set_user_id_programs(persons: LocalBench) -> Non
     assert fields == {"CapPrm:": "0" * 16, "CapEff:": "0" * 16, "CapBnd:": "0" * 16, "NoNewPrivs:": "1"}
 
 
-def test_each_replica_has_its_own_tmp_shm_and_processes(persons: LocalBench) -> None:
+def test_replica_has_private_tmp_shm_and_processes(persons: LocalBench) -> None:
     command = """
     echo $PAI_TASK_INDEX > /tmp/mine; echo $PAI_TASK_INDEX > /dev/shm/mine; echo $PAI_TASK_INDEX > mine
     sleep 0.5; cat /tmp/mine /dev/shm/mine mine; ls /proc | grep -c '^[0-9]'; df --output=size -BM /dev/shm
@@ -152,7 +152,7 @@ def test_each_replica_has_its_own_tmp_shm_and_processes(persons: LocalBench) -> 
         assert words[-1] == "64M"
 
 
-def test_folder_that_is_shown_below_var_tmp_is_the_hosts_own(tmp_path: Path) -> None:
+def test_shown_folder_below_var_tmp_is_host_folder(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as shown:
         Path(shown).chmod(0o777)
         bench = LocalBench(tmp_path)
@@ -194,7 +194,7 @@ def _as_nobody(folder: Path, command: str, **told: Any) -> dict[str, Any]:
     return answer
 
 
-def test_without_root_a_job_reaches_neither_the_console_nor_its_users_home(somewhere: Path) -> None:
+def test_rootless_job_reaches_neither_console_nor_home(somewhere: Path) -> None:
     home = somewhere / "home"
     files = {"db.sqlite3": "rows", "keys/django": "key", "run/other": "x"}
     paths = [str(home / name) for name in (*files, "jobs/job0/1/logs/worker-0.output")]
@@ -209,7 +209,7 @@ def test_without_root_a_job_reaches_neither_the_console_nor_its_users_home(somew
     assert answer["diary"] == ""
 
 
-def test_without_root_a_job_can_write_to_its_own_folders_only(somewhere: Path) -> None:
+def test_rootless_job_writes_only_to_its_own_folders(somewhere: Path) -> None:
     command = f"""
     for place in /job /tmp /dev/shm {somewhere}/judge; do touch $place/x && echo wrote $place; done
     for place in / /usr /etc /var {CHECKOUT} /proc/sys/kernel; do
@@ -225,7 +225,7 @@ def test_without_root_a_job_can_write_to_its_own_folders_only(somewhere: Path) -
     assert answer["log"].splitlines() == [*(f"wrote {place}" for place in places), "/job", uid]
 
 
-def test_without_root_a_session_is_where_the_job_is(somewhere: Path) -> None:
+def test_rootless_session_runs_inside_job_view(somewhere: Path) -> None:
     look = f"cat note; id -u; ls -d {somewhere}/home 2>/dev/null; touch /usr/x 2>/dev/null || echo read-only"
     answer = _as_nobody(somewhere, "echo of the job > note; echo up; sleep 2", beside=look)
     if answer["isolation"] != Isolation.NAMESPACES:
@@ -234,7 +234,7 @@ def test_without_root_a_session_is_where_the_job_is(somewhere: Path) -> None:
     assert answer["said"].splitlines() == ["of the job", uid, "read-only"]
 
 
-def test_without_namespaces_jobs_are_processes_of_the_consoles_user(somewhere: Path) -> None:
+def test_jobs_without_namespaces_run_as_console_user(somewhere: Path) -> None:
     answer = _as_nobody(somewhere, "pwd", settings={"isolation": Isolation.NONE})
     assert answer["isolation"] == Isolation.NONE
     assert answer["log"].strip() == str(somewhere / "home/jobs/job0/1/work/worker-0")
@@ -266,7 +266,7 @@ echo y > /run/lock/mine; cat /run/lock/mine
 """
 
 
-def test_a_job_makes_no_user_namespace_and_has_scratch_folders_of_its_own(persons: LocalBench) -> None:
+def test_job_cannot_create_user_namespace_and_has_private_scratch_folders(persons: LocalBench) -> None:
     handle = persons.backend.submit(persons.submission(role(NAMESPACES)))
     assert wait_until_over(persons.backend, handle).state is State.SUCCEEDED
     lines = log_of(persons.backend, handle).splitlines()
@@ -277,7 +277,7 @@ def test_a_job_makes_no_user_namespace_and_has_scratch_folders_of_its_own(person
     assert not Path("/run/lock/mine").exists()
 
 
-def test_without_root_a_job_leaves_inotify_and_processes_to_others(somewhere: Path) -> None:
+def test_rootless_job_leaves_inotify_and_processes_to_others(somewhere: Path) -> None:
     answer = _as_nobody(somewhere, NAMESPACES, settings={"limits": "watchdog", "pids": 300})
     if answer["isolation"] != Isolation.NAMESPACES:
         pytest.skip("this kernel gives ordinary users no namespaces")

@@ -59,7 +59,7 @@ def hit(
     bench.close()
 
 
-def test_every_point_is_in_the_code_and_every_one_in_the_code_is_known() -> None:
+def test_fault_points_in_code_match_known_list() -> None:
     used = {
         name
         for folder in SOURCES
@@ -70,7 +70,9 @@ def test_every_point_is_in_the_code_and_every_one_in_the_code_is_known() -> None
 
 
 @pytest.mark.parametrize("point", MINE)
-def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path) -> None:
+def test_attempt_survives_kill_or_pause_at_any_fault_point(
+    hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
+) -> None:
     bench, how, place = hit
     faults = tmp_path / "faults"
     faults.mkdir()
@@ -210,7 +212,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_of_two_wrappers_that_meet_one_prepares_and_clears_nothing_of_the_others(
+def test_second_wrapper_leaves_preparation_of_first_untouched(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first is held up before its command while nobody knows of it; another is sent meanwhile."""

@@ -52,13 +52,13 @@ def succeeds(local: LocalBench, handle: Handle) -> bool:
     return wait_until_over(local.backend, handle).state is State.SUCCEEDED
 
 
-def test_one_fork_server_starts_all_supervisors(local: LocalBench, mark: str) -> None:
+def test_fork_server_starts_all_supervisors(local: LocalBench, mark: str) -> None:
     handles = [local.backend.submit(local.submission(role("exit 0"))) for _each in range(3)]
     assert all(succeeds(local, handle) for handle in handles)
     assert len(fork_servers(mark)) == 1
 
 
-def test_the_process_list_names_the_attempt(local: LocalBench, mark: str) -> None:
+def test_supervisor_command_line_names_attempt(local: LocalBench, mark: str) -> None:
     handle = local.backend.submit(local.submission(role("exec sleep 60")))
     supervisor = supervisor_of(local)
     words = [sys.executable, "-I", "-S", str(launch.RUNNER), "supervise", str(local.attempt(handle))]
@@ -67,9 +67,7 @@ def test_the_process_list_names_the_attempt(local: LocalBench, mark: str) -> Non
     assert _text(server, "cmdline").rstrip("\0").split("\0") == [*words[:4], "fork-server"]
 
 
-def test_a_killed_fork_server_is_replaced_at_once_and_its_supervisors_live_on(
-    local: LocalBench, mark: str
-) -> None:
+def test_killed_fork_server_is_replaced_while_supervisors_survive(local: LocalBench, mark: str) -> None:
     first = local.backend.submit(local.submission(role("exec sleep 60")))
     supervisor = supervisor_of(local)
     (killed,) = fork_servers(mark)
@@ -82,7 +80,7 @@ def test_a_killed_fork_server_is_replaced_at_once_and_its_supervisors_live_on(
     assert seen.state in {State.PENDING, State.RUNNING}
 
 
-def test_a_frozen_fork_server_is_given_up(
+def test_unresponsive_fork_server_is_abandoned(
     local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
@@ -98,7 +96,7 @@ def test_a_frozen_fork_server_is_given_up(
     wait_for(lambda: frozen not in fork_servers(mark))
 
 
-def test_what_goes_with_supervisors_is_what_there_is_now(
+def test_supervisor_receives_current_environment(
     local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
@@ -110,7 +108,7 @@ def test_what_goes_with_supervisors_is_what_there_is_now(
     wait_for(lambda: len(fork_servers(mark)) == 1)
 
 
-def test_a_fork_server_ends_with_the_process_that_it_serves(local: LocalBench, mark: str) -> None:
+def test_fork_server_ends_with_its_parent_process(local: LocalBench, mark: str) -> None:
     submitter = local.submit_in_another_process(local.submission(role("exit 0")))
     handle = submitter.answer()
     submitter.end()
@@ -118,7 +116,7 @@ def test_a_fork_server_ends_with_the_process_that_it_serves(local: LocalBench, m
     wait_for(lambda: not fork_servers(mark))
 
 
-def test_a_supervisor_that_fails_says_why_and_harms_no_other(local: LocalBench, tmp_path: Path) -> None:
+def test_failed_supervisor_logs_reason_and_spares_others(local: LocalBench, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / layout.PLAN).write_text('{"format": 0}')
@@ -127,14 +125,14 @@ def test_a_supervisor_that_fails_says_why_and_harms_no_other(local: LocalBench, 
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
 
 
-def test_a_python_that_is_none_is_told_of(tmp_path: Path) -> None:
+def test_launch_with_invalid_python_raises_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no-python"):
         launch.launch(tmp_path, str(tmp_path / "no-python"))
     with pytest.raises(OSError, match="false"):
         launch.launch(tmp_path, "/bin/false")
 
 
-def test_launches_take_turns(local: LocalBench, mark: str) -> None:
+def test_concurrent_launches_share_one_fork_server(local: LocalBench, mark: str) -> None:
     handles: list[Handle] = []
 
     def submit() -> None:

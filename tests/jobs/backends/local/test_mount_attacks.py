@@ -54,7 +54,7 @@ def why(bench: LocalBench, uri: str, path: str = "/mnt/x", **more: Any) -> Any:
     return refused.value.reason.params["why"]
 
 
-def test_neither_the_console_nor_the_machine_nor_what_is_around_them(bench: LocalBench) -> None:
+def test_mount_of_console_or_system_folder_is_refused(bench: LocalBench) -> None:
     for path in (
         bench.home,
         bench.home / "keys",
@@ -81,7 +81,7 @@ def test_neither_the_console_nor_the_machine_nor_what_is_around_them(bench: Loca
         assert why(bench, str(path)) == "mount_not_allowed", path
 
 
-def test_not_another_persons_folder_by_whatever_name(bench: LocalBench, place: Path) -> None:
+def test_mount_of_another_persons_folder_is_refused(bench: LocalBench, place: Path) -> None:
     mine = f"{place}/home/bob"
     assert why(bench, mine, person=ALICE) == "mount_not_allowed"
     assert why(bench, f"{mine}/private", person=ALICE) == "mount_not_allowed"
@@ -96,7 +96,7 @@ def test_not_another_persons_folder_by_whatever_name(bench: LocalBench, place: P
     assert log_of(bench.backend, handle) == "of bob\n"
 
 
-def test_not_what_the_persons_user_could_not_reach_by_itself(bench: LocalBench, place: Path) -> None:
+def test_mount_of_folder_unreachable_by_person_is_refused(bench: LocalBench, place: Path) -> None:
     """The folder inside is open to all, the one around it is not: a mount would jump over that door."""
     closed = place / "closed"
     (closed / "open").mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_not_what_the_persons_user_could_not_reach_by_itself(bench: LocalBench, 
     assert not (closed / "made").exists()
 
 
-def test_not_what_a_link_leads_to(bench: LocalBench, place: Path) -> None:
+def test_mount_through_link_is_refused(bench: LocalBench, place: Path) -> None:
     mine = place / "home" / "alice"
     for name, target in (("a", bench.home), ("b", place / "home/bob"), ("c", "/etc"), ("d", "private")):
         (mine / name).symlink_to(target)
@@ -120,7 +120,7 @@ def test_not_what_a_link_leads_to(bench: LocalBench, place: Path) -> None:
         assert why(bench, f"{mine}/{name}/x", person=ALICE) == "mount_no_folder", name
 
 
-def test_not_what_a_link_leads_to_that_came_after_the_check(
+def test_mount_does_not_follow_link_created_after_check(
     bench: LocalBench, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = tmp_path / "faults"
@@ -142,7 +142,7 @@ def test_not_what_a_link_leads_to_that_came_after_the_check(
     assert log_of(bench.backend, handle) == ""
 
 
-def test_a_link_that_comes_and_goes_is_never_followed(place: Path) -> None:
+def test_mount_never_follows_alternating_link(place: Path) -> None:
     """A folder and a link to a secret change places as fast as they can, on the way and at its end."""
     secret = place / "secret"
     (secret / "data").mkdir(parents=True)
@@ -210,13 +210,11 @@ def _inode(bound: MountSpec) -> int | None:
         "/mnt/" + "x" * 2000,
     ],
 )
-def test_nothing_is_laid_over_the_system_or_the_jobs_own_files(
-    bench: LocalBench, place: Path, path: str
-) -> None:
+def test_mount_over_system_or_job_files_is_refused(bench: LocalBench, place: Path, path: str) -> None:
     assert why(bench, f"{place}/home/alice", path, person=ALICE) == "mount_over"
 
 
-def test_nor_where_a_link_of_the_machine_leads_there(bench: LocalBench, place: Path) -> None:
+def test_mount_through_host_link_to_system_folder_fails(bench: LocalBench, place: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/srv") as host:
         Path(host).chmod(0o755)
         Path(host, "deep").symlink_to("/etc")
@@ -229,7 +227,7 @@ def test_nor_where_a_link_of_the_machine_leads_there(bench: LocalBench, place: P
     )
 
 
-def test_two_places_do_not_lie_in_each_other(bench: LocalBench, place: Path) -> None:
+def test_overlapping_mounts_are_refused(bench: LocalBench, place: Path) -> None:
     for second in ("/mnt/x", "/mnt/x/y", "/mnt"):
         mounts = (
             Mount(uri=f"{place}/home/alice", path="/mnt/x"),

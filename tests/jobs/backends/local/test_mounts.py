@@ -75,9 +75,7 @@ def why(bench: LocalBench, *mounts: Mount, **more: Any) -> dict[str, Any]:
     return dict(refused.value.reason.params)
 
 
-def test_a_folder_is_where_the_job_file_says_and_can_be_written_to_where_that_is_allowed(
-    bench: LocalBench, place: Path
-) -> None:
+def test_mounted_folder_is_at_requested_path_and_writable_if_allowed(bench: LocalBench, place: Path) -> None:
     command = """
     cat /mnt/data/sets/file; touch /mnt/data/sets/new 2>/dev/null || echo read-only
     echo made > /made/here/result; echo inner > /job/in/ner; echo $PAI_DATA_DIR; ls /job
@@ -97,7 +95,7 @@ def test_a_folder_is_where_the_job_file_says_and_can_be_written_to_where_that_is
     assert not Path("/mnt/data").exists()
 
 
-def test_read_only_is_kept_though_the_folder_could_be_written_to(bench: LocalBench, place: Path) -> None:
+def test_read_only_mount_of_writable_folder_stays_read_only(bench: LocalBench, place: Path) -> None:
     command = "touch /mnt/o/x 2>/dev/null || echo no; mount -o remount,rw /mnt/o 2>/dev/null || echo no"
     lines = run(bench, command, Mount(uri=f"{place}/out", path="/mnt/o", read_only=True))
     assert lines == ["no", "no"]
@@ -112,9 +110,7 @@ def host_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_what_lies_beside_a_mounted_place_is_still_there(
-    bench: LocalBench, place: Path, host_folder: Path
-) -> None:
+def test_files_beside_mount_remain_visible(bench: LocalBench, place: Path, host_folder: Path) -> None:
     """In the view a folder of ours has taken the place of `beside`; nothing of that is on the machine."""
     beside = host_folder / "beside"
     (beside / "deep").mkdir(parents=True)
@@ -147,7 +143,7 @@ def test_what_lies_beside_a_mounted_place_is_still_there(
     assert not (closed / "new").exists()
 
 
-def test_a_dataset_is_a_folder_that_the_settings_name(bench: LocalBench, place: Path) -> None:
+def test_dataset_mount_resolves_to_folder_named_in_settings(bench: LocalBench, place: Path) -> None:
     assert run(bench, "cat /mnt/one/file", Mount(id="d-1")) == ["of the set"]
     assert run(bench, "cat /two/file", Mount(id="d-2", path="/two")) == ["of the set"]
     assert why(bench, Mount(id="d-2")) == {"why": "mount_without_path", "id": "d-2"}
@@ -159,7 +155,7 @@ def test_a_dataset_is_a_folder_that_the_settings_name(bench: LocalBench, place: 
     assert why(bench, Mount(id="d-3", path="/x"))["why"] == "mount_not_allowed"
 
 
-def test_a_place_of_another_system_may_be_a_folder_here(bench: LocalBench, place: Path) -> None:
+def test_remote_place_maps_to_configured_local_folder(bench: LocalBench, place: Path) -> None:
     (place / "out" / "below").mkdir()
     (place / "out" / "below").chmod(0o755)
     (place / "out" / "below" / "file").write_text("below\n")
@@ -171,7 +167,7 @@ def test_a_place_of_another_system_may_be_a_folder_here(bench: LocalBench, place
     assert why(bench, Mount(uri="pfs://pfs-9/../x", path="/mnt/a"))["why"] == "mount_not_allowed"
 
 
-def test_memory_is_as_large_as_it_is_asked_for_and_an_empty_folder_is_on_the_disk(bench: LocalBench) -> None:
+def test_memory_mount_has_requested_size_and_empty_mount_is_on_disk(bench: LocalBench) -> None:
     memory = {"medium": "Memory", "sizeLimit": "3Mi"}
     command = """
     df --output=fstype,size -BM /mem /dev/shm | tail -n 2 | tr -s ' '
@@ -190,7 +186,7 @@ def test_memory_is_as_large_as_it_is_asked_for_and_an_empty_folder_is_on_the_dis
     assert lines[3] != "tmpfs"
 
 
-def test_openpais_directories_are_told_by_the_paths_at_which_they_are(bench: LocalBench, place: Path) -> None:
+def test_openpai_directories_are_passed_as_their_paths(bench: LocalBench, place: Path) -> None:
     command = "cat $PAI_DATA_DIR/file; touch $PAI_DATA_DIR/x || true; echo r > $PAI_OUTPUT_DIR/result"
     lines = run(
         bench,
@@ -202,7 +198,7 @@ def test_openpais_directories_are_told_by_the_paths_at_which_they_are(bench: Loc
     assert (place / "out/of/{}/result").read_text() == "r\n"
 
 
-def test_the_default_output_is_the_persons_own_and_outlives_the_job(bench: LocalBench, place: Path) -> None:
+def test_default_output_belongs_to_person_and_survives_job(bench: LocalBench, place: Path) -> None:
     default = Mount(purpose=MountPurpose.OUTPUT, uri=DEFAULT_OUTPUT)
     for person in (Person("alice", 7), Person("bob", 8)):
         submission = bench.submission(
@@ -224,7 +220,7 @@ def test_the_default_output_is_the_persons_own_and_outlives_the_job(bench: Local
     assert why(bench, escape, name="../bob/bench")["why"] == "mount_not_allowed"
 
 
-def test_without_a_place_for_it_the_default_output_goes_with_the_job(tmp_path: Path) -> None:
+def test_default_output_without_storage_is_removed_with_job(tmp_path: Path) -> None:
     for mode in {detect_isolation(sys.executable), Isolation.NONE}:
         folder = tmp_path / mode
         folder.mkdir()
@@ -236,7 +232,7 @@ def test_without_a_place_for_it_the_default_output_goes_with_the_job(tmp_path: P
         bench.close()
 
 
-def test_places_elsewhere_are_told_and_never_half_mounted(bench: LocalBench) -> None:
+def test_remote_place_is_passed_as_text_and_never_mounted(bench: LocalBench) -> None:
     lines = run(bench, "echo $PAI_DATA_DIR", Mount(uri="hdfs://name:9000/data"))
     assert lines == ["hdfs://name:9000/data"]
     for uri in ("oss://bucket/data/", "pfs://pfs-1/", "s3://bucket", "file://other-host/data", "data"):
@@ -247,7 +243,7 @@ def test_places_elsewhere_are_told_and_never_half_mounted(bench: LocalBench) -> 
         }
 
 
-def test_a_place_is_for_the_workspaces_that_the_settings_name(bench: LocalBench, place: Path) -> None:
+def test_mount_is_limited_to_workspaces_named_in_settings(bench: LocalBench, place: Path) -> None:
     mount = Mount(uri=f"{place}/sets", path="/mnt/x")
     assert why(bench, mount, workspace="speech") == {
         "why": "mount_not_allowed",
@@ -262,9 +258,7 @@ def test_a_place_is_for_the_workspaces_that_the_settings_name(bench: LocalBench,
     assert why(bench, Mount(uri=f"{place}/sets/file", path="/mnt/x"))["why"] == "mount_no_folder"
 
 
-def test_without_a_view_only_what_is_in_its_place_already_can_be_had(
-    open_bench: LocalBench, place: Path
-) -> None:
+def test_job_without_view_uses_only_places_already_present(open_bench: LocalBench, place: Path) -> None:
     lines = run(
         open_bench,
         "cat $PAI_DATA_DIR/file; touch $PAI_OUTPUT_DIR/x /job/also 2>/dev/null; touch also/x; ls",
@@ -282,7 +276,7 @@ def test_without_a_view_only_what_is_in_its_place_already_can_be_had(
         assert why(open_bench, mount)["why"] == "mount_needs_view"
 
 
-def test_without_root_a_folder_is_mounted_into_a_view_of_ones_own(place: Path) -> None:
+def test_rootless_job_mounts_folders_in_private_view(place: Path) -> None:
     told = {
         "command": "cat /mnt/x/file; touch /mnt/x/n || echo no; touch /mnt/o/made && ls /mnt/o",
         "folders": {
@@ -319,7 +313,7 @@ def _as_nobody(place: Path, told: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def test_without_root_code_is_brought_in_and_packages_are_installed(place: Path) -> None:
+def test_rootless_job_fetches_code_and_installs_packages(place: Path) -> None:
     goods.repository(place / "repo")
     goods.wheel(place / "sets")
     told = {
@@ -337,7 +331,7 @@ def test_without_root_code_is_brought_in_and_packages_are_installed(place: Path)
     assert answer["diary"] == ""
 
 
-def test_a_plan_without_such_places_is_one_that_earlier_releases_read(bench: LocalBench, place: Path) -> None:
+def test_plan_without_mounts_is_readable_by_earlier_releases(bench: LocalBench, place: Path) -> None:
     formats = {}
     for name, mounts in (("none", ()), ("some", (Mount(uri=f"{place}/sets", path="/mnt/x"),))):
         handle = bench.backend.submit(bench.submission(mounts=mounts, workspace="vision"))

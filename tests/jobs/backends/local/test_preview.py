@@ -30,7 +30,7 @@ from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_ove
 SECRET = "canary-5d1f7b6e"
 
 
-def test_a_replica_finds_what_was_shown(local: LocalBench) -> None:
+def test_preview_environment_matches_running_replica(local: LocalBench) -> None:
     submission = local.submission(
         role("env", ports=(Port(label="web"), Port(label="fixed", begin_at=23456)), replicas=2),
         env={"GREETING": "it's “me”", "EMPTY": ""},
@@ -51,7 +51,7 @@ def test_a_replica_finds_what_was_shown(local: LocalBench) -> None:
         assert set(found) - set(shown.env) <= {"JOB_CONSOLE_REPLICA", "SHLVL", "_", "OLDPWD"}
 
 
-def test_nothing_secret_is_shown(local: LocalBench) -> None:
+def test_preview_shows_no_secrets(local: LocalBench) -> None:
     submission = local.submission(
         role(image=""),
         secret_env={"HF_TOKEN": SecretRef(name="HF_TOKEN")},
@@ -70,7 +70,7 @@ def test_nothing_secret_is_shown(local: LocalBench) -> None:
     assert local.backend.render(without) == sent, "no value is needed to show it"
 
 
-def test_the_script_is_one_and_ends_in_the_command(tmp_path: Path) -> None:
+def test_preview_script_is_runnable_and_ends_with_command(tmp_path: Path) -> None:
     local = LocalBench(tmp_path, {"engine": "none", "allow_plain": True})
     command = 'echo "it\'s $GREETING"\nexit 3'
     submission = local.submission(
@@ -86,7 +86,7 @@ def test_the_script_is_one_and_ends_in_the_command(tmp_path: Path) -> None:
     assert (done.stdout, done.returncode) == ("it's a 'b' $c\n", 3)
 
 
-def test_what_is_laid_in_is_told(local: LocalBench) -> None:
+def test_preview_lists_mounts_ports_and_packages(local: LocalBench) -> None:
     submission = local.submission(
         role(ports=(Port(label="board", count=2),)),
         mounts=(Mount(uri="emptydir://", path="/scratch"),),
@@ -99,12 +99,12 @@ def test_what_is_laid_in_is_told(local: LocalBench) -> None:
     assert "# port: board any x2\n" in shown.script
 
 
-def test_what_would_be_refused_is_refused(local: LocalBench) -> None:
+def test_preview_of_unacceptable_submission_is_refused(local: LocalBench) -> None:
     with pytest.raises(Refused):
         local.backend.render(local.unacceptable())
 
 
-def test_nothing_is_left_of_it(local: LocalBench) -> None:
+def test_preview_leaves_no_files(local: LocalBench) -> None:
     before = sorted(local.home.rglob("*"))
     local.backend.render(local.submission(role(replicas=40)))
     assert sorted(local.home.rglob("*")) == before
@@ -125,7 +125,7 @@ roles = st.lists(
 
 @given(roles)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_held_is_what_is_shown_and_asked_for(
+def test_preview_resources_match_request_and_allocation(
     local: LocalBench, wanted: list[tuple[Resources, int]]
 ) -> None:
     config = replace(local.config, gpus={"A100": 16}, memory_mib=64 * 1024)

@@ -27,17 +27,17 @@ def found(path: Path, mode: Isolation, home: Path = Path("/nowhere")) -> tuple[s
     return machine.find_programs(PROGRAMS, f"relative:{path}:/not/there", mode, home)
 
 
-def test_a_program_that_the_jobs_user_may_not_start_is_not_there(tools: Path) -> None:
+def test_program_not_executable_by_job_user_is_not_found(tools: Path) -> None:
     assert found(tools, Isolation.PERSONS) == ("jupyter-lab",)
     assert found(tools, Isolation.NONE) == ("code-server", "jupyter-lab")
 
 
-def test_nor_one_in_a_folder_that_it_may_not_pass(tools: Path) -> None:
+def test_program_in_inaccessible_folder_is_not_found(tools: Path) -> None:
     tools.chmod(0o700)
     assert found(tools, Isolation.PERSONS) == ()
 
 
-def test_nor_one_in_what_is_hidden_from_jobs_also_by_a_link(tools: Path, place: Path) -> None:
+def test_program_in_hidden_folder_is_not_found_even_by_link(tools: Path, place: Path) -> None:
     (place / "links").mkdir()
     (place / "links" / "jupyter-lab").symlink_to(tools / "jupyter-lab")
     for mode in (Isolation.PERSONS, Isolation.NAMESPACES):
@@ -45,7 +45,7 @@ def test_nor_one_in_what_is_hidden_from_jobs_also_by_a_link(tools: Path, place: 
         assert found(place / "links", mode, home=tools) == ()
 
 
-def test_the_inventory_tells_it(local: LocalBench) -> None:
+def test_inventory_lists_available_programs(local: LocalBench) -> None:
     (node,) = local.backend.inventory().nodes
     assert node.programs is not None
     assert set(node.programs) <= set(PROGRAMS)

@@ -48,7 +48,7 @@ def contained(tmp_path: Path, store: tuple[str, ...]) -> Iterator[LocalBench]:
     made.close()
 
 
-async def test_a_line_runs_as_the_jobs_user_in_its_folder_and_environment(bench: LocalBench) -> None:
+async def test_session_command_runs_as_job_user_with_job_environment(bench: LocalBench) -> None:
     look = "id -u; pwd; echo $PAI_JOB_NAME $TOKEN $HOME; cat note; umask; "
     look += "grep -E '^(NoNewPrivs|CapEff)' /proc/self/status"
     handle = start(bench, f"echo mine > note; ({look}); exec sleep 600", env={"TOKEN": "t"})
@@ -58,7 +58,7 @@ async def test_a_line_runs_as_the_jobs_user_in_its_folder_and_environment(bench:
     assert ended == Ended(exit_code=7)
 
 
-async def test_a_session_sees_the_processes_of_the_job_and_counts_as_one_of_them(bench: LocalBench) -> None:
+async def test_session_sees_job_processes_and_shares_job_cgroup(bench: LocalBench) -> None:
     handle = start(bench)
     said, _ = await run(bench, handle, "cat /proc/self/cgroup; echo; cat /proc/[0-9]*/comm")
     groups, processes = said.split("\n\n")
@@ -67,7 +67,7 @@ async def test_a_session_sees_the_processes_of_the_job_and_counts_as_one_of_them
         assert f"memory:/job-console/{handle}.worker-0" in groups or f"/job-console/{handle}" in groups
 
 
-async def test_what_a_session_uses_counts_against_the_jobs_limit(bench: LocalBench) -> None:
+async def test_session_memory_counts_toward_job_limit(bench: LocalBench) -> None:
     handle = start(bench)
     hoard = "x = bytearray(400 << 20); x[::4096] = bytes(len(x[::4096])); import time; time.sleep(60)"
     async with beside(bench, handle, SessionRequest(SessionKind.PROGRAM, argv=("python3", "-c", hoard))):
@@ -97,7 +97,7 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_console_leaves_no_session_and_the_job_unharmed(bench: LocalBench) -> None:
+def test_killed_console_leaves_no_session_and_spares_job(bench: LocalBench) -> None:
     handle = start(bench)
     before = len(bench.processes())
     command = [sys.executable, "-c", SERVE, str(bench.config.root), handle, ""]
@@ -118,7 +118,7 @@ def _argument(pid: int) -> str:
     return "600"
 
 
-async def test_a_killed_supervisor_ends_neither_job_nor_session(bench: LocalBench) -> None:
+async def test_killed_supervisor_ends_neither_job_nor_session(bench: LocalBench) -> None:
     handle = start(bench)
     async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         bench.restart_controller()
@@ -127,7 +127,7 @@ async def test_a_killed_supervisor_ends_neither_job_nor_session(bench: LocalBenc
         await until(session, "still")
 
 
-async def test_a_killed_wrapper_takes_its_sessions_with_it(bench: LocalBench) -> None:
+async def test_killed_wrapper_ends_its_sessions(bench: LocalBench) -> None:
     handle = start(bench)
     async with beside(bench, handle, SessionRequest(SessionKind.LINE, line="echo up; sleep 601")) as session:
         await until(session, "up")
@@ -156,7 +156,7 @@ entry.main(Path(sys.argv[1]), int(sys.argv[2]))
 """
 
 
-def test_session_whose_replica_ends_while_it_joins_runs_nothing(bench: LocalBench) -> None:
+def test_session_joining_ended_replica_runs_nothing(bench: LocalBench) -> None:
     handle = start(bench)
     request = {"role": "worker", "index": 0, "kind": "line", "line": "echo in", "env": {}, "terminal": None}
     ours, theirs = socket.socketpair()
@@ -167,14 +167,14 @@ def test_session_whose_replica_ends_while_it_joins_runs_nothing(bench: LocalBenc
         assert json.loads(ours.recv(4096)) == {"barrier": "not_running", "detail": ""}
 
 
-async def test_a_port_of_one_address_does_not_open_that_of_another(bench: LocalBench) -> None:
+async def test_port_lookup_distinguishes_loopback_addresses(bench: LocalBench) -> None:
     """The job listens on 127.0.0.2 with the number at which something else is on 127.0.0.1."""
     handle, port = listening(bench, "127.0.0.2")
     with socket.create_server(("127.0.0.1", port)):
         assert await bench.backend.find_address(handle, REPLICA, "127.0.0.1", port) == ("127.0.0.2", port)
 
 
-async def test_a_session_in_a_container_is_in_the_container(contained: LocalBench) -> None:
+async def test_container_session_runs_inside_container(contained: LocalBench) -> None:
     handle = start(contained, "echo up; exec sleep 600", image=IMAGE, env={"TOKEN": "t"})
     look = "cat /etc/marker; id -u; pwd; echo $TOKEN $HOME; echo $PATH | grep -c bin; "
     look += "ls /work 2>&1 | head -1; exit 4"

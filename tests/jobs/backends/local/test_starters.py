@@ -37,13 +37,13 @@ def logs(bench: LocalBench, handle: Handle, seen: Observation) -> dict[str, str]
     }
 
 
-def test_helloworld_greets(local: LocalBench) -> None:
+def test_helloworld_starter_prints_greeting(local: LocalBench) -> None:
     handle, seen = run(local, "helloworld")
     assert seen.state is State.SUCCEEDED
     assert "Hello, World! This is task 0 of Worker" in logs(local, handle, seen)["Worker-0"]
 
 
-def test_a_sweep_tries_what_it_is_told(local: LocalBench) -> None:
+def test_sweep_starter_uses_given_learning_rate(local: LocalBench) -> None:
     handle, seen = run(local, "sweep", learning_rate="0.01")
     assert "learning rate 0.01, batch size 32, seed 1" in logs(local, handle, seen)["Worker-0"]
 
@@ -60,7 +60,7 @@ def has_torch() -> bool:
     )
 
 
-def test_two_roles_of_pytorch_talk_to_each_other(local: LocalBench) -> None:
+def test_pytorch_starter_sums_values_across_roles(local: LocalBench) -> None:
     """A master and two workers add up 1, 2 and 3 over Gloo; each has the sum."""
     if not has_torch():
         pytest.skip("Debian's python3-torch is not installed")
@@ -72,7 +72,7 @@ def test_two_roles_of_pytorch_talk_to_each_other(local: LocalBench) -> None:
         assert f"rank {rank} of 3 over gloo: the sum is 6" in told[replica]
 
 
-def test_a_script_of_ones_own_is_what_trains(local: LocalBench) -> None:
+def test_pytorch_starter_runs_custom_training_script(local: LocalBench) -> None:
     if not has_torch():
         pytest.skip("Debian's python3-torch is not installed")
     script = local.judge / "train.py"
@@ -86,7 +86,9 @@ def test_a_script_of_ones_own_is_what_trains(local: LocalBench) -> None:
     ("template", "missing"),
     [("tensorflow-ps", "tensorflow"), ("mpi", "mpirun"), ("ray", "ray")],
 )
-def test_where_the_program_is_missing_the_log_says_so(local: LocalBench, template: str, missing: str) -> None:
+def test_starter_without_its_program_logs_missing_program(
+    local: LocalBench, template: str, missing: str
+) -> None:
     handle, seen = run(local, template)
     told = logs(local, handle, seen)
     failed = [one for one in seen.replicas if one.exit_code == 127]

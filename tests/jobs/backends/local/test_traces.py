@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 WORKER = ReplicaRef("worker", 0)
 
 
-def test_a_line_is_in_the_log_as_soon_as_it_is_written(local: LocalBench) -> None:
+def test_log_line_is_readable_as_soon_as_written(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("echo one; exec sleep 60")))
     wait_for(lambda: log_of(local.backend, handle) == "one\n")
     part = local.backend.read_log(handle, WORKER, "", 2)
@@ -26,7 +26,7 @@ def test_a_line_is_in_the_log_as_soon_as_it_is_written(local: LocalBench) -> Non
     assert local.backend.read_log(handle, WORKER, "4", 10).state is LogState.OPEN
 
 
-def test_a_log_that_has_not_begun_is_open_and_one_that_never_will_is_gone(local: LocalBench) -> None:
+def test_log_is_open_before_start_and_gone_for_unknown_replica(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("sleep 0.3")))
     assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.OPEN
     assert local.backend.read_log(handle, ReplicaRef("worker", 1), "", 10).state is LogState.GONE
@@ -36,14 +36,14 @@ def test_a_log_that_has_not_begun_is_open_and_one_that_never_will_is_gone(local:
     assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.COMPLETE
 
 
-def test_a_cursor_beyond_the_end_says_that_the_log_was_cut(local: LocalBench) -> None:
+def test_log_cursor_beyond_end_reports_truncation(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("echo one")))
     wait_until_over(local.backend, handle)
     part = local.backend.read_log(handle, WORKER, "1000", 10)
     assert (part.data, part.cursor, part.state) == (b"", "4", LogState.TRUNCATED)
 
 
-def test_a_log_that_is_no_plain_file_is_not_read(local: LocalBench) -> None:
+def test_log_replaced_by_link_is_not_read(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("echo one")))
     seen = wait_until_over(local.backend, handle)
     path = Path(replica(seen).log_path)
@@ -52,14 +52,14 @@ def test_a_log_that_is_no_plain_file_is_not_read(local: LocalBench) -> None:
     assert local.backend.read_log(handle, WORKER, "", 10).data == b""
 
 
-def test_megabytes_arrive_whole(local: LocalBench) -> None:
+def test_log_of_several_megabytes_arrives_whole(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("head -c 8000000 /dev/urandom | base64")))
     wait_until_over(local.backend, handle)
     path = Path(replica(wait_until_over(local.backend, handle)).log_path)
     assert len(log_of(local.backend, handle)) == path.stat().st_size > 10_000_000
 
 
-def test_the_index_says_how_long_the_log_was_when(local: LocalBench) -> None:
+def test_log_index_records_size_over_time(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("echo one; sleep 4; echo two")))
     before = time.time()
     wait_until_over(local.backend, handle)
@@ -71,7 +71,7 @@ def test_the_index_says_how_long_the_log_was_when(local: LocalBench) -> None:
     assert moments[-1][0] - moments[0][0] > 1
 
 
-def test_the_bell_rings_when_something_changes(local: LocalBench) -> None:
+def test_bell_rings_on_attempt_change(local: LocalBench) -> None:
     bell = local.config.bell
     assert bell is not None
     handle = local.backend.submit(local.submission(role("exec sleep 60")))
@@ -83,14 +83,14 @@ def test_the_bell_rings_when_something_changes(local: LocalBench) -> None:
     wait_for(lambda: bell.stat().st_mtime_ns > rung)
 
 
-def test_nothing_is_forgotten_before_it_has_ended(local: LocalBench) -> None:
+def test_running_attempt_cannot_be_forgotten(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("exec sleep 60")))
     with pytest.raises(Unreachable):
         local.backend.forget(handle)
     assert local.attempt(handle).exists()
 
 
-def test_whatever_a_job_made_of_its_folder_it_can_be_removed(local: LocalBench) -> None:
+def test_attempt_folder_is_removed_despite_unusual_content(local: LocalBench) -> None:
     command = """
     mkdir -p closed/inner && touch closed/inner/file && chmod 000 closed
     ln -s / everything
@@ -104,7 +104,7 @@ def test_whatever_a_job_made_of_its_folder_it_can_be_removed(local: LocalBench) 
     assert Path("/etc/passwd").exists()
 
 
-def test_notes_of_what_was_forgotten_go_after_some_months(local: LocalBench) -> None:
+def test_removal_records_expire_after_some_months(local: LocalBench) -> None:
     layout = Layout(local.config.root)
     old = layout.removal_record("inst-abc-1", months_ago=allocations.MONTHS + 1)
     old.parent.mkdir(parents=True)
@@ -115,7 +115,7 @@ def test_notes_of_what_was_forgotten_go_after_some_months(local: LocalBench) -> 
     assert not old.exists()
 
 
-def test_a_supervisor_has_nothing_of_the_console(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervisor_inherits_nothing_from_console(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONSOLE_SECRET", "of the console")
     handle = local.backend.submit(local.submission(role("exec sleep 60")))
     wait_for(lambda: local.processes("jc-wrapper"))
@@ -127,7 +127,7 @@ def test_a_supervisor_has_nothing_of_the_console(local: LocalBench, monkeypatch:
     assert local.attempt(handle).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_supervisor_that_was_just_launched_is_not_launched_again(
+def test_launched_supervisor_is_not_launched_again(
     local: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launched: list[Path] = []

@@ -81,7 +81,7 @@ def upgrade(tmp_path: Path, bench_of: Callable[..., LocalBench]) -> Upgrade:
     return Upgrade(bench_of(), tmp_path / "earlier")
 
 
-def test_job_of_an_earlier_release_is_followed_to_its_end(upgrade: Upgrade) -> None:
+def test_job_from_earlier_release_is_followed_to_end(upgrade: Upgrade) -> None:
     bench = upgrade.bench
     handle = upgrade.start(f"until [ -e {bench.judge}/go ]; do sleep 0.02; done; echo last")
     (bench.judge / "go").touch()
@@ -89,13 +89,13 @@ def test_job_of_an_earlier_release_is_followed_to_its_end(upgrade: Upgrade) -> N
     assert log_of(bench.backend, handle) == "first\nlast\n"
 
 
-def test_job_of_an_earlier_release_is_stopped(upgrade: Upgrade) -> None:
+def test_job_from_earlier_release_is_stopped(upgrade: Upgrade) -> None:
     handle = upgrade.start("exec sleep 600")
     upgrade.bench.backend.stop(handle, grace_s=5, signal="TERM")
     assert wait_until_over(upgrade.bench.backend, handle).state is State.STOPPED
 
 
-def test_job_of_an_earlier_release_whose_supervisor_is_killed_gets_one_of_this(upgrade: Upgrade) -> None:
+def test_job_from_earlier_release_with_killed_supervisor_gets_new_one(upgrade: Upgrade) -> None:
     bench = upgrade.bench
     handle = upgrade.start(f"until [ -e {bench.judge}/go ]; do sleep 0.02; done; echo last; exit 3")
     bench.restart_controller()

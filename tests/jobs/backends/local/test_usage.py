@@ -50,30 +50,30 @@ with gpus.open_reader() as reader:
     return ask(nvml, says, program)
 
 
-def test_the_librarys_gpus_are_found_as_a_drivers_are(nvml: Path) -> None:
+def test_gpu_discovery_reads_gpus_from_nvml_library(nvml: Path) -> None:
     said = ask(
         nvml, "0 2", "from jobs.backends.local import gpus; print(len(gpus.find_gpus()), gpus.find_gpus()[1])"
     )
     assert said == "2 Gpu(index=1, type='TITANX', memory_mib=12288)"
 
 
-def test_where_nobodys_use_is_told_apart_all_of_it_counts(nvml: Path) -> None:
+def test_gpu_use_without_process_data_counts_whole_device(nvml: Path) -> None:
     assert busy(nvml, "63 1") == "63"
 
 
-def test_only_its_own_processes_count_where_the_driver_knows_them(nvml: Path) -> None:
+def test_gpu_use_counts_only_own_processes(nvml: Path) -> None:
     me, other = os.getpid(), os.getppid()
     assert busy(nvml, f"97 1 {me}:12 {other}:85", f"({me},)") == "12"
     assert busy(nvml, f"85 1 {other}:85", f"({me},)") == "0"
 
 
-def test_a_process_that_can_not_be_seen_may_be_its_own(nvml: Path) -> None:
+def test_gpu_use_counts_invisible_process_as_own(nvml: Path) -> None:
     """Another namespace's numbers, or one that has just ended."""
     assert busy(nvml, f"40 1 {2**22 + 7}:85", f"({os.getpid()},)") == "85"
 
 
 @pytest.mark.parametrize(("says", "index"), [("- 1", 0), ("50 1", 1), ("", 0)])
-def test_what_the_driver_does_not_tell_is_not_known(nvml: Path, says: str, index: int) -> None:
+def test_gpu_use_unreported_by_driver_is_unknown(nvml: Path, says: str, index: int) -> None:
     assert busy(nvml, says, index=index) == "None"
 
 
@@ -84,7 +84,7 @@ def measured(local: LocalBench, handle: object) -> Use:
     return next(iter(found[handle]))  # type: ignore[index]
 
 
-def test_cpu_and_memory_are_those_of_all_its_processes(local: LocalBench) -> None:
+def test_cpu_and_memory_use_cover_all_processes(local: LocalBench) -> None:
     roomy = Resources(cpu_milli=1000, memory_mib=512)
     command = "python3 -c 'x = bytearray(100 << 20)\nwhile True: pass' & wait"
     handle = local.backend.submit(local.submission(role(command, resources=roomy)))
@@ -107,7 +107,7 @@ def test_cpu_and_memory_are_those_of_all_its_processes(local: LocalBench) -> Non
         measured(local, handle)
 
 
-def test_gpus_that_only_settings_know_of_are_not_measured(tmp_path: Path) -> None:
+def test_gpus_known_only_from_settings_are_not_measured(tmp_path: Path) -> None:
     bench = LocalBench(tmp_path, {"gpus": {"TITANX": 1}})
     try:
         resources = Resources(cpu_milli=100, memory_mib=64, gpus=1)
@@ -118,7 +118,7 @@ def test_gpus_that_only_settings_know_of_are_not_measured(tmp_path: Path) -> Non
         bench.close()
 
 
-def test_without_a_driver_nothing_is_known() -> None:
+def test_gpu_use_without_driver_is_unknown() -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("this machine has a GPU")
     with gpus.open_reader() as reader:

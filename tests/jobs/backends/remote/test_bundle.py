@@ -25,7 +25,7 @@ for name in names:
 """
 
 
-def test_every_module_of_the_archive_is_imported_with_the_standard_library_alone(tmp_path: Path) -> None:
+def test_bundle_modules_import_with_standard_library_only(tmp_path: Path) -> None:
     with zipfile.ZipFile(bundle.publish(tmp_path)) as archive:
         names = [name for name in archive.namelist() if name != "__main__.py"]
         archive.extractall(tmp_path / "unpacked")

@@ -89,7 +89,7 @@ def opened(place: ListenerFiles, change: str = "pass") -> Iterator[subprocess.Po
         process.wait()
 
 
-async def test_only_who_has_the_consoles_certificate_gets_in(place: ListenerFiles, replica: int) -> None:
+async def test_listener_accepts_only_console_certificate(place: ListenerFiles, replica: int) -> None:
     with opened(place):
         said = place.read_answer()
         assert said is not None
@@ -118,7 +118,7 @@ def _heard(port: int, context: ssl.SSLContext, says: bytes) -> bytes:
     return b""
 
 
-async def test_a_console_that_dies_leaves_nothing_of_its_session(place: ListenerFiles, replica: int) -> None:
+async def test_dead_console_leaves_no_session_processes(place: ListenerFiles, replica: int) -> None:
     with opened(place):
         door = ListenerTransport(place, "python3 archive", classify)
         session = await RemoteSession.begin(door, {**LINE, "pid": replica})
@@ -130,7 +130,7 @@ async def test_a_console_that_dies_leaves_nothing_of_its_session(place: Listener
     assert _children(replica)
 
 
-def test_it_closes_when_nobody_comes_and_with_its_replica(place: ListenerFiles, replica: int) -> None:
+def test_listener_closes_when_idle_or_with_its_replica(place: ListenerFiles, replica: int) -> None:
     with opened(place, "listener.IDLE_S = 0.1") as door:
         assert door.wait(60) == 0
     (place.folder / "run-1" / "doors" / "worker-0").unlink()
@@ -139,7 +139,7 @@ def test_it_closes_when_nobody_comes_and_with_its_replica(place: ListenerFiles, 
         assert door.wait(60) == 0
 
 
-def test_a_console_that_says_nothing_any_more_is_gone(place: ListenerFiles, replica: int) -> None:
+def test_silent_console_is_treated_as_gone(place: ListenerFiles, replica: int) -> None:
     """As after the death of an srun, of which its step does not hear."""
     archive = bundle.publish(place.folder.parents[1])
     change = "protocol.SILENCE_S, protocol.PING_S = 0.5, 0.1"
@@ -187,7 +187,7 @@ async def another(
         await asyncio.to_thread(listening.join, 60)
 
 
-async def test_a_forged_door_hears_nothing(place: ListenerFiles) -> None:
+async def test_forged_listener_receives_nothing(place: ListenerFiles) -> None:
     async with another(place, RUNNING, listener_client.generate_keys()) as heard:
         with pytest.raises(NoEntry) as refused:
             await ListenerTransport(place, "python3 archive", classify).ask(REACH, 1)
@@ -195,7 +195,7 @@ async def test_a_forged_door_hears_nothing(place: ListenerFiles) -> None:
         assert not place.is_requested()
 
 
-def test_a_port_that_no_door_can_have_is_none(place: ListenerFiles) -> None:
+def test_listener_answer_with_invalid_port_reads_as_zero(place: ListenerFiles) -> None:
     for said in ("22 x", "-1 x", "99999999999 x", "0x5000 x", "- x"):
         (place.folder / "run-1" / "doors" / "worker-0").write_text(said)
         assert place.read_answer() == (0, "x")
@@ -219,7 +219,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("said", NONSENSE.values(), ids=NONSENSE)
-async def test_nonsense_ends_the_session_and_no_more(place: ListenerFiles, said: bytes) -> None:
+async def test_malformed_listener_messages_end_session(place: ListenerFiles, said: bytes) -> None:
     async with another(place, RUNNING + said, place.keys()):
         try:
             session = await RemoteSession.begin(
@@ -235,7 +235,7 @@ async def test_nonsense_ends_the_session_and_no_more(place: ListenerFiles, said:
         await session.close()
 
 
-async def test_a_first_word_that_makes_no_sense_is_no_entry(place: ListenerFiles) -> None:
+async def test_malformed_first_message_raises_no_entry(place: ListenerFiles) -> None:
     for word in (b"7", json.dumps({"barrier": "of mine"}).encode(), json.dumps({"barrier": []}).encode()):
         async with another(place, protocol.encode(protocol.JSON, word), place.keys()):
             with pytest.raises(NoEntry) as refused:
@@ -245,7 +245,7 @@ async def test_a_first_word_that_makes_no_sense_is_no_entry(place: ListenerFiles
             assert refused.value.barrier is Barrier.FAILED
 
 
-async def test_why_no_door_was_opened_is_said_also_to_who_comes_after_one_that_died(
+async def test_listener_failure_reason_is_reported_to_later_callers(
     place: ListenerFiles,
 ) -> None:
     request = place.folder / "enter-worker-0"
@@ -265,7 +265,7 @@ async def test_why_no_door_was_opened_is_said_also_to_who_comes_after_one_that_d
     assert not place.is_requested()
 
 
-async def test_what_lies_where_the_consoles_own_key_should_is_not_taken_for_it(place: ListenerFiles) -> None:
+async def test_planted_console_key_is_not_trusted(place: ListenerFiles) -> None:
     """In a folder that its job's user may write to."""
     place.folder.chmod(0o1700)
     mine = place.folder / "mine"

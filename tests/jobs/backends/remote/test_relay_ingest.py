@@ -76,7 +76,7 @@ def attempt(tmp_path: Path) -> Attempt:
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 64, "ü"])
-def test_without_the_attempts_token_there_is_nothing(attempt: Attempt, token: str) -> None:
+def test_relay_request_without_valid_token_is_refused(attempt: Attempt, token: str) -> None:
     body = json.dumps({"number": 7, "run": 1, "start": START}).encode() + b"\n"
     with pytest.raises(UnknownAttempt):
         relay_ingest.receive(attempt.root, KEY, token, body)
@@ -84,7 +84,7 @@ def test_without_the_attempts_token_there_is_nothing(attempt: Attempt, token: st
         relay_ingest.read_input(attempt.root, KEY, token, "secrets", 0)
 
 
-def test_another_attempts_token_opens_nothing(attempt: Attempt) -> None:
+def test_token_of_another_attempt_is_refused(attempt: Attempt) -> None:
     other = Attempt(attempt.root, "b1-job2-1")
     assert other.token != attempt.token
     with pytest.raises(UnknownAttempt):
@@ -94,21 +94,21 @@ def test_another_attempts_token_opens_nothing(attempt: Attempt) -> None:
 
 
 @pytest.mark.parametrize("key", ["b1-nobody-1", "..-..-1", "b1-job1", "b1-job1-1/.."])
-def test_an_attempt_that_there_is_none_of_is_not_known(attempt: Attempt, key: str) -> None:
+def test_unknown_attempt_is_refused(attempt: Attempt, key: str) -> None:
     with pytest.raises(UnknownAttempt):
         relay_ingest.read_input(
             attempt.root, key, relay_ingest.attempt_token(attempt.root, key), "secrets", 0
         )
 
 
-def test_an_attempt_on_nodes_that_share_the_folder_has_no_relay(attempt: Attempt) -> None:
+def test_attempt_on_shared_folder_has_no_relay(attempt: Attempt) -> None:
     told = json.loads(attempt.read("job.json"))
     (attempt.folder / "job.json").write_text(json.dumps({**told, "apart": False, "time_limit_s": 1}))
     with pytest.raises(UnknownAttempt):
         attempt.send()
 
 
-def test_once_it_is_over_nothing_more_is_taken_after_a_while(attempt: Attempt) -> None:
+def test_finished_attempt_accepts_nothing_after_grace_period(attempt: Attempt) -> None:
     relay_ingest.close_attempt(attempt.folder)
     attempt.send((LOG, 0, b"on its way", 0))
     past = (attempt.folder / relay_ingest.OVER_FILE).stat().st_mtime - relay_ingest.GRACE_S - 1
@@ -121,7 +121,7 @@ def test_once_it_is_over_nothing_more_is_taken_after_a_while(attempt: Attempt) -
     assert attempt.read(LOG) == b"on its way"
 
 
-def test_whoever_asks_all_the_time_is_told_to_wait(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excessive_relay_requests_are_rate_limited(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_ingest, "_second", lambda: 1)
     relay_ingest._request_counts.clear()
     for _ in range(relay_ingest.REQUESTS_PER_S + 2 * relay_ingest.REQUESTS_PER_S_AND_REPLICA):
@@ -133,14 +133,14 @@ def test_whoever_asks_all_the_time_is_told_to_wait(attempt: Attempt, monkeypatch
 # --- that nothing runs twice -----------------------------------------------------------------------------
 
 
-def test_the_first_job_has_the_claim_however_often_it_asks(attempt: Attempt) -> None:
+def test_first_job_retains_claim_on_repeated_requests(attempt: Attempt) -> None:
     assert attempt.claim() == "mine"
     assert attempt.claim(number=8, start="1" * 32) == "another"
     with pytest.raises(AttemptOver):
         attempt.send((LOG, 0, b"of another", 0), number=8)
 
 
-def test_a_run_begins_once(attempt: Attempt) -> None:
+def test_run_starts_only_once(attempt: Attempt) -> None:
     assert attempt.claim(start="1" * 32) == "rewound"
     assert (attempt.folder / "rewound").exists()
     with pytest.raises(AttemptOver):
@@ -157,7 +157,7 @@ def test_a_run_begins_once(attempt: Attempt) -> None:
 # --- what is taken ---------------------------------------------------------------------------------------
 
 
-def test_bytes_are_added_where_a_log_ends_and_nowhere_else(attempt: Attempt) -> None:
+def test_log_bytes_are_appended_only_at_end(attempt: Attempt) -> None:
     assert attempt.send((LOG, 0, b"one ", 0))["sizes"] == {LOG: 4}
     for at in (0, 3, 5, 1 << 40):
         assert attempt.send((LOG, at, b"XX", 0))["sizes"] == {LOG: 4}
@@ -165,29 +165,27 @@ def test_bytes_are_added_where_a_log_ends_and_nowhere_else(attempt: Attempt) -> 
     assert attempt.read(LOG) == b"one two!"
 
 
-def test_a_log_that_is_too_long_is_told_to_be_full(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_log_is_reported_full(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_ingest, "MAX_LOG", 6)
     attempt.send((LOG, 0, b"12345", 0))
     assert attempt.send((LOG, 5, b"67", 0))["full"] == [LOG]
     assert attempt.read(LOG) == b"12345"
 
 
-def test_where_the_disk_is_full_it_is_to_be_brought_later(
-    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relay_data_is_refused_when_disk_is_full(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_ingest, "MIN_FREE", 1 << 80)
     with pytest.raises(relay_ingest.NoSpace):
         attempt.send((LOG, 0, b"x", 0))
 
 
-def test_of_what_tells_how_far_it_is_the_first_word_stays(attempt: Attempt) -> None:
+def test_progress_files_retain_first_value(attempt: Attempt) -> None:
     for name in ("run-1/end", "run-1/ends/worker-1", "run-1/started/worker-0", "run-1/hosts"):
         attempt.send((name, 0, b"first", 5))
         attempt.send((name, 0, b"second", 9))
         assert attempt.read(name) == b"first"
 
 
-def test_that_slurm_forgot_to_have_begun_it_is_told_with_the_consoles_own_time(attempt: Attempt) -> None:
+def test_rewound_mark_retains_first_console_time(attempt: Attempt) -> None:
     before = time.time()
     attempt.send(("rewound", 0, b"nonsense", 5))
     first = attempt.read("rewound")
@@ -196,7 +194,7 @@ def test_that_slurm_forgot_to_have_begun_it_is_told_with_the_consoles_own_time(a
     assert before - 1 < float(first) < time.time() + 1
 
 
-def test_of_what_changes_the_latest_stays_whatever_comes_last(attempt: Attempt) -> None:
+def test_changing_files_retain_latest_value_by_timestamp(attempt: Attempt) -> None:
     for name in (
         "run-1/steps/worker-0",
         f"run-1/work/worker-0/{announced_ports.NAME}",
@@ -241,7 +239,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_other_file_can_be_named(attempt: Attempt, name: str) -> None:
+def test_relay_rejects_other_file_names(attempt: Attempt, name: str) -> None:
     before = sorted((path, path.stat().st_mtime_ns) for path in attempt.root.rglob("*"))
     with pytest.raises(InvalidMessage):
         attempt.send((LOG, 0, b"beside it", 0), (name, 0, b"x", 1))
@@ -251,12 +249,12 @@ def test_no_other_file_can_be_named(attempt: Attempt, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["job.json", "door-key", "../2/secrets", "trees/../job.json", "luggage/x.pyz"]
 )
-def test_nothing_else_is_handed_out(attempt: Attempt, name: str) -> None:
+def test_relay_input_rejects_other_names(attempt: Attempt, name: str) -> None:
     with pytest.raises(InvalidMessage):
         relay_ingest.read_input(attempt.root, KEY, attempt.token, name, 0)
 
 
-def test_what_a_replica_needs_is_handed_out_piece_by_piece(attempt: Attempt) -> None:
+def test_replica_inputs_are_served_in_chunks(attempt: Attempt) -> None:
     (attempt.folder / "secrets").write_text("export A=b\n")
     (attempt.folder / "trees").mkdir()
     (attempt.folder / "trees" / "abc.tar").write_bytes(b"x" * (relay.CHUNK + 5))
@@ -274,7 +272,7 @@ def test_what_a_replica_needs_is_handed_out_piece_by_piece(attempt: Attempt) -> 
     assert asked(f"luggage/{bundle.file_name()}", 0) is not None
 
 
-def test_no_link_is_followed(attempt: Attempt, tmp_path: Path) -> None:
+def test_relay_follows_no_links(attempt: Attempt, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"mine")
@@ -312,12 +310,12 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
-def test_nonsense_changes_nothing(attempt: Attempt, body: bytes) -> None:
+def test_malformed_relay_body_changes_nothing(attempt: Attempt, body: bytes) -> None:
     with pytest.raises(InvalidMessage):
         relay_ingest.receive(attempt.root, KEY, attempt.token, body)
 
 
-def test_what_is_too_large_is_refused(attempt: Attempt) -> None:
+def test_oversized_relay_body_is_refused(attempt: Attempt) -> None:
     with pytest.raises(InvalidMessage):
         attempt.send((LOG, 0, bytes(relay_ingest.MAX_BODY), 0))
     with pytest.raises(InvalidMessage):
@@ -328,7 +326,7 @@ def test_what_is_too_large_is_refused(attempt: Attempt) -> None:
 # --- what goes home --------------------------------------------------------------------------------------
 
 
-def test_what_people_ask_for_and_other_nodes_wrote_goes_home(attempt: Attempt) -> None:
+def test_relay_answer_carries_stop_requests_and_files_of_other_nodes(attempt: Attempt) -> None:
     (attempt.folder / "stop").write_text("TERM 5 1.0\n")
     said = attempt.send(("run-1/ends/worker-0", 0, b"0 1 itself\n", 0), ("run-1/ending", 0, b"asked 1\n", 0))
     assert said["asked"] == {"stop": "TERM 5 1.0\n"}
@@ -353,7 +351,7 @@ def roots() -> Iterator[Path]:
     data=st.binary(max_size=60),
     pushes=st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=30),
 )
-def test_whatever_is_pushed_how_often_and_in_which_order_the_log_is_the_nodes(
+def test_log_matches_node_output_for_any_push_order(
     roots: Path, data: bytes, pushes: list[tuple[int, int]]
 ) -> None:
     attempt = Attempt(Path(tempfile.mkdtemp(dir=roots)))

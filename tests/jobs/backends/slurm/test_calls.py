@@ -42,7 +42,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["commands", "rest"])
-def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
+def test_observation_of_many_jobs_makes_no_more_calls_than_of_one(
     tmp_path: Path, slurm: Slurm, calls: list[str], way: str
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
@@ -72,7 +72,7 @@ def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
 
 
 @pytest.mark.parametrize(("way", "release"), [("commands", 2), ("rest", 2 * MANY)])
-def test_each_job_costs_one_question_and_one_wait_for_the_disk_and_its_release_no_whole_queue(
+def test_submission_makes_one_call_and_one_fsync_without_listing_queue(
     tmp_path: Path, slurm: Slurm, calls: list[str], monkeypatch: pytest.MonkeyPatch, way: str, release: int
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})

@@ -62,7 +62,7 @@ def _put(program: str, root: Path) -> None:
             shutil.copy(word, place)
 
 
-def test_a_role_runs_in_its_bundle_with_what_was_brought(
+def test_oci_role_runs_in_bundle_with_staged_files(
     on_slurm: SlurmBench, bundle: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     backend = Releasing(replace(on_slurm.config, images="oci"))
@@ -82,7 +82,7 @@ def test_a_role_runs_in_its_bundle_with_what_was_brought(
     assert (replica(seen).image_used, replica(seen, "other").image_used) == (True, None)
 
 
-def test_code_that_can_not_be_brought_for_an_image_says_so(on_slurm: SlurmBench, bundle: Path) -> None:
+def test_failed_code_staging_for_image_is_reported(on_slurm: SlurmBench, bundle: Path) -> None:
     backend = Releasing(replace(on_slurm.config, images="oci"))
     code = CodeSource(uri="/nowhere/at/all", path="code")
     handle = backend.submit(on_slurm.submission(role("echo ran", image=str(bundle)), code=code))
@@ -97,7 +97,7 @@ def shown(bench: SlurmBench, images: Any, **more: Any) -> str:
     return backend.render(bench.submission(one, mounts=mounts)).roles[0].script
 
 
-def test_pyxis_and_apptainer_are_called_as_they_want_it(on_slurm: SlurmBench) -> None:
+def test_pyxis_and_apptainer_scripts_use_their_own_options(on_slurm: SlurmBench) -> None:
     pyxis = shown(on_slurm, "pyxis")
     assert "engine=pyxis" in pyxis
     assert "registry.example.org#team/torch:2.3" in pyxis
@@ -109,7 +109,7 @@ def test_pyxis_and_apptainer_are_called_as_they_want_it(on_slurm: SlurmBench) ->
         assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
 
 
-def test_images_that_can_not_be_run_are_refused(on_slurm: SlurmBench) -> None:
+def test_unsupported_image_jobs_are_refused(on_slurm: SlurmBench) -> None:
     oci = SlurmBackend(replace(on_slurm.config, images="oci"))
     with pytest.raises(Refused) as refused:
         oci.submit(on_slurm.submission(role(image="/bundle"), mounts=(Mount(uri="/data", path="/x"),)))

@@ -23,7 +23,7 @@ def dry_run(bench: SlurmBench, *roles: object, **spec: object) -> dict[str, DryR
     return by_what(list(bench.backend.dry_run(bench.submission(*roles, **spec))))  # type: ignore[arg-type]
 
 
-def test_a_job_of_two_roles_would_start_now(on_slurm: SlurmBench) -> None:
+def test_dry_run_of_two_roles_reports_immediate_start_and_leaves_nothing(on_slurm: SlurmBench) -> None:
     found = dry_run(on_slurm, role(name="a", nodes=NodeChoice(only=("cpu2", "gpu2"))), role(name="b"))
     assert (found["accepted"].ok, found["room"].ok, found["user"].detail) == (True, True, "0")
     assert found["room"].detail
@@ -31,7 +31,7 @@ def test_a_job_of_two_roles_would_start_now(on_slurm: SlurmBench) -> None:
     assert list(on_slurm.root.iterdir()) == []
 
 
-def test_a_job_that_has_to_wait_is_told_until_when(on_slurm: SlurmBench) -> None:
+def test_dry_run_of_waiting_job_reports_expected_start(on_slurm: SlurmBench) -> None:
     whole = ("--exclusive", "--nodelist=cpu1", "--time=90", "--output=/dev/null", "--wrap=sleep 300")
     number = on_slurm.slurm.call("sbatch", "--parsable", *whole).strip()
     try:
@@ -46,7 +46,7 @@ def test_a_job_that_has_to_wait_is_told_until_when(on_slurm: SlurmBench) -> None
         on_slurm.slurm.call("scancel", number)
 
 
-def test_what_slurm_or_the_console_would_not_take_says_why(on_slurm: SlurmBench) -> None:
+def test_dry_run_of_unacceptable_job_reports_reason(on_slurm: SlurmBench) -> None:
     found = dry_run(on_slurm, role(resources=Resources(gpus=9, gpu_type="a100")))
     assert found["accepted"].ok is False
     assert found["accepted"].reason is not None
@@ -56,7 +56,7 @@ def test_what_slurm_or_the_console_would_not_take_says_why(on_slurm: SlurmBench)
     assert found["accepted"].reason.params["why"] == "code_unknown"
 
 
-def test_no_answer_says_nothing(on_slurm: SlurmBench) -> None:
+def test_dry_run_without_slurm_answer_raises_unreachable(on_slurm: SlurmBench) -> None:
     away = SlurmBackend(replace(on_slurm.config, programs="/nowhere"))
     with pytest.raises(Unreachable):
         away.dry_run(on_slurm.submission())

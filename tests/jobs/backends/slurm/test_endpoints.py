@@ -45,7 +45,7 @@ def listener(port: int = 0) -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-def test_a_port_is_ready_once_it_answers_and_no_more_when_it_does_not(
+def test_endpoint_is_ready_only_while_port_answers(
     on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoints, "PATIENCE_S", 0.0)
@@ -60,7 +60,7 @@ def test_a_port_is_ready_once_it_answers_and_no_more_when_it_does_not(
     until(on_slurm, handle, lambda seen: seen.why is Unready.SILENT)
 
 
-def test_a_port_that_is_taken_on_the_node_is_left_to_whoever_has_it(on_slurm: SlurmBench) -> None:
+def test_taken_port_on_node_is_left_to_its_owner(on_slurm: SlurmBench) -> None:
     first = on_slurm.backend.submit(on_slurm.submission(role("true")))
     number = SlurmJob.of(first).number + 1
     base = free_ports(4)
@@ -77,7 +77,7 @@ def test_a_port_that_is_taken_on_the_node_is_left_to_whoever_has_it(on_slurm: Sl
     assert base <= seen.port <= base + 3
 
 
-def test_every_node_of_a_job_is_looked_at_and_a_port_of_ones_own_choice_is_said_to_be_taken(
+def test_endpoint_check_covers_every_node_and_reports_taken_port(
     on_slurm: SlurmBench,
 ) -> None:
     wide = Resources(cpu_milli=9000, memory_mib=64)
@@ -98,7 +98,7 @@ def test_every_node_of_a_job_is_looked_at_and_a_port_of_ones_own_choice_is_said_
         assert (port.ready, port.why, port.params) == (False, Unready.TAKEN, {"port": taken})
 
 
-def test_an_announced_port_is_believed_when_the_node_says_so(on_slurm: SlurmBench) -> None:
+def test_announced_port_is_trusted_after_node_confirms(on_slurm: SlurmBench) -> None:
     with listener() as others:
         mine, note = free_port(), ".job-console-endpoints"
         said = [
@@ -119,7 +119,7 @@ def test_an_announced_port_is_believed_when_the_node_says_so(on_slurm: SlurmBenc
         assert not theirs.ready
 
 
-def test_what_takes_a_connection_and_says_nothing_is_not_ready() -> None:
+def test_silent_port_is_not_ready() -> None:
     with listener() as port:
         assert endpoints.find_listening([("127.0.0.1", port), ("127.0.0.1", 1), ("", port)]) == {
             ("127.0.0.1", port)
@@ -127,7 +127,7 @@ def test_what_takes_a_connection_and_says_nothing_is_not_ready() -> None:
         assert endpoints.probe_http("127.0.0.1", port, "/") == (Unready.NO_ANSWER, {})
 
 
-def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_path: Path) -> None:
+def test_unanswered_port_check_leaves_endpoints_starting_and_checks_no_more(tmp_path: Path) -> None:
     (tmp_path / "work" / "worker-0").mkdir(parents=True)
     asked: list[int] = []
 
@@ -148,9 +148,7 @@ def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_
     assert len(asked) == 1
 
 
-def test_nobody_connects_to_where_a_job_says_that_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_address_claimed_by_job_is_not_contacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The console's own machine reaches what the nodes do not."""
     monkeypatch.setattr(addresses, "_known", {})
     config, asked = SlurmConfig(root=tmp_path), []

@@ -65,7 +65,7 @@ def take_down(bench: SlurmBench) -> None:
 
 
 @pytest.mark.usefixtures("node_fails")
-def test_a_job_that_is_not_to_run_again_ends_with_its_node(on_slurm: SlurmBench) -> None:
+def test_job_without_retry_ends_with_its_lost_node(on_slurm: SlurmBench) -> None:
     handle, _number = running(on_slurm, retry=NEVER_AGAIN)
     take_down(on_slurm)
     seen = wait_until_over(on_slurm.backend, handle)
@@ -75,7 +75,7 @@ def test_a_job_that_is_not_to_run_again_ends_with_its_node(on_slurm: SlurmBench)
 
 
 @pytest.mark.usefixtures("node_fails")
-def test_a_lost_node_makes_the_next_run_elsewhere(on_slurm: SlurmBench) -> None:
+def test_job_runs_again_elsewhere_after_node_loss(on_slurm: SlurmBench) -> None:
     handle, number = running(on_slurm)
     take_down(on_slurm)
     on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "ReqNodeList=cpu2")
@@ -83,7 +83,7 @@ def test_a_lost_node_makes_the_next_run_elsewhere(on_slurm: SlurmBench) -> None:
     assert (seen.state, seen.run, replica(seen).node) == (State.SUCCEEDED, 2, "cpu2")
 
 
-def test_who_makes_room_ends_or_runs_again(on_slurm: SlurmBench) -> None:
+def test_preempted_job_ends_or_runs_again(on_slurm: SlurmBench) -> None:
     again, _number = running(on_slurm, "cpu2")
     ended, _number = running(on_slurm, "cpu2", retry=NEVER_AGAIN)
     urgent = ("--parsable", "--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap=true")
@@ -94,7 +94,7 @@ def test_who_makes_room_ends_or_runs_again(on_slurm: SlurmBench) -> None:
     assert runs_again(on_slurm, again).state is State.SUCCEEDED
 
 
-def test_a_time_limit_is_slurms_to_enforce(on_slurm: SlurmBench) -> None:
+def test_time_limit_is_enforced_by_slurm(on_slurm: SlurmBench) -> None:
     handle, number = running(on_slurm)
     on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "EndTime=now+1")
     seen = wait_until_over(on_slurm.backend, handle, 120)
@@ -102,7 +102,7 @@ def test_a_time_limit_is_slurms_to_enforce(on_slurm: SlurmBench) -> None:
     assert sentence(seen).startswith("Ended by Slurm: time limit reached.")
 
 
-def test_a_job_that_misses_its_deadline_never_starts(on_slurm: SlurmBench) -> None:
+def test_job_missing_its_deadline_never_starts(on_slurm: SlurmBench) -> None:
     whole = role("sleep 600", nodes=NodeChoice(only=("cpu1",)), resources=Resources(cpu_milli=16_000))
     holder, handle = (on_slurm.backend.submit(on_slurm.submission(whole)) for _ in range(2))
     wait_for(lambda: seen_of(on_slurm, holder).state is State.RUNNING, 60)
@@ -112,7 +112,7 @@ def test_a_job_that_misses_its_deadline_never_starts(on_slurm: SlurmBench) -> No
     assert sentence(seen) == "Ended by Slurm: can't finish before the deadline."
 
 
-def test_a_suspended_job_says_so_and_goes_on(on_slurm: SlurmBench) -> None:
+def test_suspended_job_reports_suspension_and_resumes(on_slurm: SlurmBench) -> None:
     handle, number = running(on_slurm)
     on_slurm.slurm.call("scontrol", "suspend", number)
     wait_for(lambda: seen_of(on_slurm, handle).reason.params, 60)
@@ -125,7 +125,7 @@ def test_a_suspended_job_says_so_and_goes_on(on_slurm: SlurmBench) -> None:
     assert sentence(wait_until_over(on_slurm.backend, handle)) == "Cancelled in Slurm, not from this console."
 
 
-def test_a_held_requeue_waits_and_says_who_can_let_it_go(on_slurm: SlurmBench) -> None:
+def test_held_requeued_job_reports_hold_until_released(on_slurm: SlurmBench) -> None:
     handle, number = running(on_slurm)
     on_slurm.slurm.call("scontrol", "requeuehold", number)
     wait_for(lambda: seen_of(on_slurm, handle).run == 2, 60)

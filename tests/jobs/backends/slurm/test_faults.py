@@ -55,7 +55,7 @@ def drained(on_slurm: SlurmBench) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("drained")
-def test_what_slurm_begins_once_more_on_its_node_runs_once(
+def test_job_started_again_by_slurm_on_its_node_runs_once(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "SETTLES_S", 1)
@@ -105,7 +105,7 @@ def state_of(backend: SlurmBackend, handle: Handle) -> State:
     return seen.state
 
 
-def test_what_slurm_accepted_and_forgot_is_handed_over_again(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_job_forgotten_by_slurm_is_submitted_again(on_slurm: SlurmBench, tmp_path: Path) -> None:
     backend = SlurmBackend(on_slurm.config)
     with forgets(on_slurm, tmp_path / "state"):
         handle = backend.submit(on_slurm.submission(role("echo once")))
@@ -117,7 +117,7 @@ def test_what_slurm_accepted_and_forgot_is_handed_over_again(on_slurm: SlurmBenc
     assert log_of(backend, stopped) == ""
 
 
-def test_what_had_waited_for_long_and_is_gone_is_not_sent_again(
+def test_long_waiting_job_lost_by_slurm_is_not_resubmitted(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "SAVED_S", 0)
@@ -128,7 +128,7 @@ def test_what_had_waited_for_long_and_is_gone_is_not_sent_again(
     assert not isinstance(backend.observe([handle])[handle], Observation)
 
 
-def test_a_reply_that_comes_too_late_is_not_a_second_job(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_late_submit_reply_creates_no_second_job(on_slurm: SlurmBench, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("squeue", "scontrol", "scancel"):
@@ -149,7 +149,7 @@ def test_a_reply_that_comes_too_late_is_not_a_second_job(on_slurm: SlurmBench, t
 
 
 @pytest.mark.parametrize("way", ["commands", "rest"])
-def test_whoever_was_given_the_number_of_a_forgotten_job_is_left_alone(
+def test_reused_number_of_forgotten_job_leaves_other_job_alone(
     way: str, slurm: Slurm, tmp_path: Path
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
@@ -188,7 +188,7 @@ def is_held(backend: SlurmBackend, handle: Handle) -> bool:
         ("Requested node configuration is not available", Refused),
     ],
 )
-def test_trouble_of_the_controller_is_never_a_refusal(
+def test_controller_trouble_is_never_reported_as_refusal(
     said: str, means: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sbatch = tmp_path / "sbatch"
@@ -206,9 +206,7 @@ def test_trouble_of_the_controller_is_never_a_refusal(
 
 
 @pytest.mark.parametrize(("begun", "said"), [("", "again\n0\n"), ("w-0", "1\n")])
-def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_began(
-    begun: str, said: str, tmp_path: Path
-) -> None:
+def test_srun_without_controller_is_retried_unless_step_began(begun: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "work" / begun).mkdir(parents=True)
     away = "Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)"
     lines = f"""{MAIN_SCRIPT}
@@ -228,7 +226,7 @@ def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_
 
 
 @pytest.mark.parametrize("why", ["Job is pending execution", "Invalid job id specified"])
-def test_a_script_whose_job_slurm_forgot_to_have_begun_says_so(why: str, tmp_path: Path) -> None:
+def test_script_forgotten_by_slurm_writes_rewound_mark(why: str, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     lines = f"""{MAIN_SCRIPT}
         run={tmp_path} folder={tmp_path} names=(w) told=('') commands=(true)
@@ -241,7 +239,7 @@ def test_a_script_whose_job_slurm_forgot_to_have_begun_says_so(why: str, tmp_pat
 
 
 @pytest.mark.parametrize(("left", "code"), [("", 5), ("rewound", 1), ("run-2", 1)])
-def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code: int, tmp_path: Path) -> None:
+def test_job_start_forgotten_by_slurm_is_not_repeated(left: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
     (tmp_path / left).mkdir(exist_ok=True)
     lines = f"{MAIN_SCRIPT}\nfolder={tmp_path}\nwrite_hosts() {{ exit 5; }}\nbegin\n"
@@ -252,7 +250,7 @@ def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code:
     assert (tmp_path / "rewound").exists() is bool(left)
 
 
-def test_a_job_of_somebody_whose_name_slurm_cannot_tell_is_not_the_consoles(
+def test_job_with_unknown_user_name_is_not_attributed_to_console(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = SlurmConfig(root=tmp_path, way="rest", url="http://localhost", identity="jwt", user="console")

@@ -44,7 +44,7 @@ def looked(backend: SlurmBackend, handle: Handle) -> Observation:
     return seen
 
 
-def test_three_roles_know_each_other_and_their_gpus(on_slurm: SlurmBench) -> None:
+def test_roles_receive_their_ranks_peers_and_gpus(on_slurm: SlurmBench) -> None:
     told = 'echo "$RANK/$WORLD_SIZE $PAI_TASK_INDEX gpus=$CUDA_VISIBLE_DEVICES $SLURMD_NODENAME $TF_CONFIG"'
     handle, seen = run(
         on_slurm,
@@ -72,7 +72,7 @@ def test_three_roles_know_each_other_and_their_gpus(on_slurm: SlurmBench) -> Non
     assert '"task": {"type": "ps", "index": 1}' in config
 
 
-def test_variables_and_secrets_arrive_whatever_is_in_them(on_slurm: SlurmBench) -> None:
+def test_variables_and_secrets_arrive_unchanged(on_slurm: SlurmBench) -> None:
     odd = "a 'quoted' $HOME `id` \"word\"\nand a line"
     command = 'printf "%s|" "$ODD" "$PASS" "$MASTER_ADDR" "$JOB_NAME"; env | grep -c CONSOLE_HOME; exit 0'
     handle, seen = run(
@@ -89,7 +89,7 @@ def test_variables_and_secrets_arrive_whatever_is_in_them(on_slurm: SlurmBench) 
     assert not (folder / "secrets").exists(), "it is gone with the end"
 
 
-def test_a_port_that_was_asked_for_is_told_and_seen(on_slurm: SlurmBench) -> None:
+def test_requested_port_is_passed_to_job_and_reported(on_slurm: SlurmBench) -> None:
     command = "echo $PAI_CONTAINER_HOST_tensorboard_PORT_LIST; sleep 60"
     handle = on_slurm.backend.submit(on_slurm.submission(role(command, ports=(Port(label="tensorboard"),))))
     port = wait_for(lambda: log_of(on_slurm.backend, handle)).strip()
@@ -101,7 +101,7 @@ def test_a_port_that_was_asked_for_is_told_and_seen(on_slurm: SlurmBench) -> Non
     assert wait_until_over(on_slurm.backend, handle).state is State.STOPPED
 
 
-def test_the_first_failure_ends_the_others(on_slurm: SlurmBench) -> None:
+def test_first_failed_replica_ends_others(on_slurm: SlurmBench) -> None:
     command = "[ $PAI_TASK_INDEX = 1 ] && exit 4; trap 'exit 0' TERM; sleep 60 & wait"
     _handle, seen = run(on_slurm, role(command, replicas=3))
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.EXIT_CODE)
@@ -113,7 +113,7 @@ def test_the_first_failure_ends_the_others(on_slurm: SlurmBench) -> None:
     ]
 
 
-def test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven(on_slurm: SlurmBench) -> None:
+def test_chief_success_ends_servers_and_tolerates_failures(on_slurm: SlurmBench) -> None:
     _handle, seen = run(
         on_slurm,
         role("sleep 60", name="ps", completion=CompletionPolicy(min_failed=None)),
@@ -125,12 +125,12 @@ def test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven(on_
     assert replica(seen, "ps").state is ReplicaState.STOPPED
 
 
-def test_what_is_killed_is_told_so(on_slurm: SlurmBench) -> None:
+def test_killed_replica_reports_signal(on_slurm: SlurmBench) -> None:
     _handle, seen = run(on_slurm, role("kill -9 $$"))
     assert (seen.reason.code, replica(seen).signal) == (ReasonCode.SIGNALLED, 9)
 
 
-def test_a_time_limit_is_slurms_and_a_warning_comes_before_it(on_slurm: SlurmBench) -> None:
+def test_time_limit_and_warning_signal_are_passed_to_slurm(on_slurm: SlurmBench) -> None:
     submission = on_slurm.submission(
         role("sleep 1"),
         time_limit_s=7200,
@@ -144,7 +144,7 @@ def test_a_time_limit_is_slurms_and_a_warning_comes_before_it(on_slurm: SlurmBen
     wait_until_over(on_slurm.backend, handle)
 
 
-def test_nodes_partitions_and_features_are_those_that_were_asked_for(on_slurm: SlurmBench) -> None:
+def test_job_runs_on_requested_nodes_partitions_and_features(on_slurm: SlurmBench) -> None:
     only = role("echo $SLURMD_NODENAME", nodes=NodeChoice(only=("cpu2",)))
     handle, seen = run(on_slurm, only)
     assert (log_of(on_slurm.backend, handle), replica(seen).node) == ("cpu2\n", "cpu2")
@@ -157,7 +157,7 @@ def test_nodes_partitions_and_features_are_those_that_were_asked_for(on_slurm: S
     assert log_of(on_slurm.backend, handle) == "gpu\n"
 
 
-def test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own(on_slurm: SlurmBench) -> None:
+def test_roles_run_on_any_allowed_node_and_avoid_excluded_nodes(on_slurm: SlurmBench) -> None:
     told = "echo $SLURMD_NODENAME"
     handle, _seen = run(on_slurm, role(told, nodes=NodeChoice(only=("cpu2", "gpu2"), never=("cpu2",))))
     assert log_of(on_slurm.backend, handle) == "gpu2\n"
@@ -169,7 +169,7 @@ def test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own(on
     assert [log_of(on_slurm.backend, handle, name) for name in ("a", "b")] == ["cpu2\n", "gpu2\n"]
 
 
-def test_the_longest_running_time_ends_the_job_with_a_warning_before(on_slurm: SlurmBench) -> None:
+def test_time_limit_ends_job_after_warning_signal(on_slurm: SlurmBench) -> None:
     command = "trap 'echo warned' USR1; trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     handle, seen = run(
         on_slurm, role(command), time_limit_s=9, end_signal=EndSignal(signal="USR1", seconds_before=2)
@@ -180,12 +180,12 @@ def test_the_longest_running_time_ends_the_job_with_a_warning_before(on_slurm: S
     assert [line for line in said if line in ("up", "warned", "told")] == ["up", "warned", "told"]
 
 
-def test_nodes_have_the_features_that_were_asked_for(on_slurm: SlurmBench) -> None:
+def test_job_runs_on_node_with_requested_feature(on_slurm: SlurmBench) -> None:
     handle, _seen = run(on_slurm, role("echo $SLURMD_NODENAME", nodes=NodeChoice(labels={"slow": "true"})))
     assert log_of(on_slurm.backend, handle) == "cpu2\n"
 
 
-def test_what_a_replica_was_given_is_what_it_asked_for(on_slurm: SlurmBench) -> None:
+def test_replica_receives_exactly_requested_resources(on_slurm: SlurmBench) -> None:
     size = Resources(cpu_milli=1500, memory_mib=300, gpus=2, gpu_type="titan")
     told = "echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE $SLURM_MEM_PER_CPU $CUDA_VISIBLE_DEVICES"
     handle, seen = run(on_slurm, role(told, resources=size, replicas=2))
@@ -196,12 +196,12 @@ def test_what_a_replica_was_given_is_what_it_asked_for(on_slurm: SlurmBench) -> 
     assert {one.node for one in seen.replicas} == {"gpu2"}
 
 
-def test_a_failed_replicas_folder_stays(on_slurm: SlurmBench) -> None:
+def test_failed_replica_folder_is_retained(on_slurm: SlurmBench) -> None:
     handle, _seen = run(on_slurm, role("echo kept >left; exit 1"), keep_failed_s=60)
     assert (on_slurm.attempt(handle) / "run-1" / "work" / "worker-0" / "left").read_text() == "kept\n"
 
 
-def test_a_script_for_slurm_itself_runs_once_and_reaches_its_nodes(on_slurm: SlurmBench) -> None:
+def test_slurm_script_runs_once_and_reaches_its_nodes(on_slurm: SlurmBench) -> None:
     one = role("echo once; srun --ntasks=2 bash -c 'echo from $SLURMD_NODENAME'", name="main", replicas=2)
     handle, seen = run(on_slurm, one, framework=Framework.SLURM)
     assert seen.state is State.SUCCEEDED
@@ -213,7 +213,7 @@ def test_a_script_for_slurm_itself_runs_once_and_reaches_its_nodes(on_slurm: Slu
     ]
 
 
-def test_a_job_cancelled_at_slurm_is_stopped_whether_it_ran_or_waited(on_slurm: SlurmBench) -> None:
+def test_job_cancelled_in_slurm_is_stopped_when_running_or_waiting(on_slurm: SlurmBench) -> None:
     running = on_slurm.backend.submit(on_slurm.submission(role("echo up; sleep 60")))
     wait_for(lambda: log_of(on_slurm.backend, running))
     on_slurm.slurm.call("scancel", str(SlurmJob.of(running).number))
@@ -223,7 +223,7 @@ def test_a_job_cancelled_at_slurm_is_stopped_whether_it_ran_or_waited(on_slurm: 
     assert wait_until_over(on_slurm.backend, waiting).state is State.STOPPED
 
 
-def test_a_requeued_job_is_the_next_run_of_the_same_attempt(on_slurm: SlurmBench) -> None:
+def test_requeued_job_is_next_run_of_same_attempt(on_slurm: SlurmBench) -> None:
     command = 'echo run $SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     handle = on_slurm.backend.submit(on_slurm.submission(role(command)))
     wait_for(lambda: log_of(on_slurm.backend, handle))
@@ -242,7 +242,7 @@ def test_a_requeued_job_is_the_next_run_of_the_same_attempt(on_slurm: SlurmBench
     assert (on_slurm.attempt(handle) / "run-2" / "logs" / "worker-0.output").read_text() == "run 1\n"
 
 
-def test_a_held_job_waits_for_its_release_and_a_second_copy_is_cancelled(on_slurm: SlurmBench) -> None:
+def test_held_job_waits_for_release_and_duplicate_is_cancelled(on_slurm: SlurmBench) -> None:
     backend = on_slurm.backend
     submission = on_slurm.submission(role("echo started"))
     handle = super(Releasing, backend).submit(submission)
@@ -259,7 +259,7 @@ def test_a_held_job_waits_for_its_release_and_a_second_copy_is_cancelled(on_slur
     )
 
 
-def test_a_second_copy_that_runs_all_the_same_ends_unseen(on_slurm: SlurmBench) -> None:
+def test_duplicate_running_job_ends_without_effect(on_slurm: SlurmBench) -> None:
     handle, _seen = run(on_slurm, role("echo started"))
     script = on_slurm.attempt(handle) / "script"
     copy = on_slurm.slurm.call("sbatch", "--parsable", str(script)).strip()
@@ -268,7 +268,7 @@ def test_a_second_copy_that_runs_all_the_same_ends_unseen(on_slurm: SlurmBench) 
     assert log_of(on_slurm.backend, handle) == "started\n"
 
 
-def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: SlurmBench) -> None:
+def test_job_unknown_to_slurm_is_observed_from_its_files(on_slurm: SlurmBench) -> None:
     handle, seen = run(on_slurm, role("echo done; exit 3"))
     forgotten = SlurmJob(SlurmJob.of(handle).number + 100_000, SlurmJob.of(handle).key).handle
     again = on_slurm.backend.observe([forgotten])[forgotten]
@@ -278,7 +278,7 @@ def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: Slurm
     assert on_slurm.backend.observe([unknown])[unknown] is Gone.GONE
 
 
-def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice(
+def test_jobs_forgotten_in_slurm_crash_are_recovered_and_start_once(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "SETTLES_S", 1)
@@ -314,7 +314,7 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
     assert looked(held, ended).reason.code is ReasonCode.EXIT_CODE, "also once it is cancelled"
 
 
-def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: SlurmBench) -> None:
+def test_unreachable_controller_reports_no_job_state(on_slurm: SlurmBench) -> None:
     handle = on_slurm.backend.submit(on_slurm.submission())
     wait_until_over(on_slurm.backend, handle)
     said = on_slurm.slurm.configuration.read_text()
@@ -331,13 +331,13 @@ def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: 
         away.submit(on_slurm.submission())
 
 
-def test_a_refusal_has_slurms_own_words(on_slurm: SlurmBench) -> None:
+def test_refusal_contains_slurm_error_text(on_slurm: SlurmBench) -> None:
     with pytest.raises(Refused) as refused:
         on_slurm.backend.submit(on_slurm.unacceptable())
     assert "artition" in str(refused.value.reason.params["detail"])
 
 
-def test_an_image_is_refused_unless_an_admin_lets_it_run_without(on_slurm: SlurmBench) -> None:
+def test_image_job_is_refused_unless_admin_allows_run_without_image(on_slurm: SlurmBench) -> None:
     submission = on_slurm.submission(role(image="registry.example.org/torch"))
     with pytest.raises(Refused) as refused:
         on_slurm.backend.submit(submission)
@@ -347,7 +347,7 @@ def test_an_image_is_refused_unless_an_admin_lets_it_run_without(on_slurm: Slurm
     assert (seen.state, replica(seen).image_used) == (State.SUCCEEDED, False)
 
 
-def test_a_log_is_read_through_no_link_and_only_if_it_is_ours(on_slurm: SlurmBench) -> None:
+def test_log_replaced_by_link_is_not_read(on_slurm: SlurmBench) -> None:
     handle, _seen = run(on_slurm, role("echo mine"))
     log = on_slurm.attempt(handle) / "run-1" / "logs" / "worker-0.output"
     outside = on_slurm.folder / "outside"
@@ -359,7 +359,7 @@ def test_a_log_is_read_through_no_link_and_only_if_it_is_ours(on_slurm: SlurmBen
         assert file is None
 
 
-def test_what_others_run_counts_and_a_drained_node_says_why(on_slurm: SlurmBench) -> None:
+def test_inventory_counts_other_jobs_and_explains_drained_node(on_slurm: SlurmBench) -> None:
     slurm = on_slurm.slurm
     nodes = {node.name: node for node in on_slurm.backend.inventory().nodes}
     assert [gpu.type for gpu in nodes["gpu2"].gpus] == ["titan"] * 4
@@ -404,12 +404,12 @@ NONSENSE: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("settings", NONSENSE, ids=str)
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], on_slurm: SlurmBench) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object], on_slurm: SlurmBench) -> None:
     with pytest.raises((TypeError, ValueError)):
         SlurmConfig.from_settings(on_slurm.folder, settings)
 
 
-def test_a_script_that_was_exported_tells_each_task_of_its_gpus(on_slurm: SlurmBench) -> None:
+def test_exported_script_assigns_gpus_to_each_task(on_slurm: SlurmBench) -> None:
     told = "echo $RANK gpus=$CUDA_VISIBLE_DEVICES"
     spec = on_slurm.submission(role(told, resources=ONE_GPU, replicas=2)).spec
     script = on_slurm.folder / "script"

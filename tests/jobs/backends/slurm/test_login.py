@@ -44,7 +44,7 @@ def a_bench(folder: Path, slurm: Slurm, node: dict[str, Any], **more: Any) -> It
     made.close()
 
 
-async def test_people_get_into_jobs_that_went_there(
+async def test_sessions_reach_jobs_submitted_by_login_node(
     tmp_path: Path, slurm: Slurm, node: dict[str, Any]
 ) -> None:
     with a_bench(tmp_path / "there", slurm, node) as there:
@@ -54,7 +54,9 @@ async def test_people_get_into_jobs_that_went_there(
         assert "note" in await list_files(there, handle)
 
 
-def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, node: dict[str, Any]) -> None:
+def test_job_submitted_by_login_node_reports_its_end(
+    tmp_path: Path, slurm: Slurm, node: dict[str, Any]
+) -> None:
     with a_bench(tmp_path / "there", slurm, node) as there:
         submission = there.submission(role('env | grep -c ^SSH_; echo "it\'s $HOME"; exit 3'))
         handle = there.backend.submit(submission)
@@ -69,7 +71,7 @@ def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, n
         assert wait_until_over(there.backend, stopped).state is State.STOPPED
 
 
-def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(
+def test_wrong_host_key_or_absent_login_node_sends_nothing(
     tmp_path: Path, slurm: Slurm, node: dict[str, Any]
 ) -> None:
     with socket.socket() as nobody:
@@ -85,7 +87,7 @@ def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(
                     there.backend.submit(there.submission())
 
 
-def test_what_is_needed_is_looked_for_there_and_not_here(
+def test_prerequisites_are_checked_on_login_node(
     tmp_path: Path, slurm: Slurm, node: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prerequisites, "PATH", "/nowhere")
@@ -96,7 +98,7 @@ def test_what_is_needed_is_looked_for_there_and_not_here(
             away.inventory()
 
 
-def test_no_word_is_more_than_a_word_to_the_shell_there(node: dict[str, Any]) -> None:
+def test_login_command_words_are_quoted_for_remote_shell(node: dict[str, Any]) -> None:
     odd = ["a b", "$(touch /tmp/x)", "`id`", "'; exit 7; '", "", "*", "-n", "é\n"]
     settings = login.Login(**node)
     words = ["printf", "%s|", *odd]
@@ -117,12 +119,12 @@ def test_no_word_is_more_than_a_word_to_the_shell_there(node: dict[str, Any]) ->
     ],
     ids=str,
 )
-def test_a_login_that_makes_no_sense_is_refused(
+def test_invalid_login_settings_are_refused(
     wrong: dict[str, Any], node: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises((TypeError, ValueError)):
         SlurmConfig.from_settings(tmp_path, {"login": {**node, **wrong}})
 
 
-def test_the_key_is_in_no_message(node: dict[str, Any]) -> None:
+def test_login_repr_contains_no_private_key(node: dict[str, Any]) -> None:
     assert "PRIVATE KEY" not in repr(login.Login(**node))

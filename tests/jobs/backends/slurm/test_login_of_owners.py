@@ -34,14 +34,16 @@ WAYS = ("by_sudo_there", "by_sudo_and_rest")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_job_is_its_owners(way: str, request: pytest.FixtureRequest, a: User, b: User) -> None:
+def test_job_on_login_node_runs_as_its_owner(
+    way: str, request: pytest.FixtureRequest, a: User, b: User
+) -> None:
     bench: SlurmBench = request.getfixturevalue(way)
     assert bench.backend.inventory().nodes
-    whom.test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(bench, a, b)
-    whom.test_a_stop_a_dry_run_and_the_end_of_the_folder(bench, a)
+    whom.test_job_runs_as_its_owner_and_is_closed_to_others(bench, a, b)
+    whom.test_stop_dry_run_and_cleanup_work_for_owner_job(bench, a)
 
 
-async def test_whoever_is_let_in_by_a_door_is_the_jobs_user(by_sudo_there: SlurmBench, a: User) -> None:
+async def test_session_by_listener_runs_as_job_user(by_sudo_there: SlurmBench, a: User) -> None:
     assert by_sudo_there.config.enters == DOOR
     handle = await asyncio.to_thread(started, by_sudo_there, a, "echo kept > note; echo up; exec sleep 600")
     said, ended = await run(by_sudo_there, handle, "id -u; id -un; cat note")
@@ -63,7 +65,7 @@ def not_root(by_sudo_there: SlurmBench, sshd: Server, b: User) -> SlurmBench:
     return by_sudo_there
 
 
-def test_a_console_that_is_not_root_and_what_it_lacks_there(not_root: SlurmBench, a: User, b: User) -> None:
+def test_unprivileged_console_needs_sudo_rule_on_login_node(not_root: SlurmBench, a: User, b: User) -> None:
     submission = of(not_root, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
 
     def refused() -> None:
@@ -85,7 +87,7 @@ def test_a_console_that_is_not_root_and_what_it_lacks_there(not_root: SlurmBench
         by(b, all_of_it)
 
 
-def test_a_helper_that_is_missing_there_or_anybodys_is_named(by_sudo_there: SlurmBench) -> None:
+def test_missing_or_writable_helper_on_login_node_is_reported(by_sudo_there: SlurmBench) -> None:
     helper = Path(by_sudo_there.config.helper)
     helper.chmod(0o777)
     with pytest.raises(Unreachable, match=r"helper on 127\.0\.0\.1 has to be root's"):
@@ -95,7 +97,7 @@ def test_a_helper_that_is_missing_there_or_anybodys_is_named(by_sudo_there: Slur
         by_sudo_there.backend.inventory()
 
 
-def test_while_nobody_can_sign_in_nothing_is_sent(by_sudo_there: SlurmBench, a: User) -> None:
+def test_failed_login_sends_nothing(by_sudo_there: SlurmBench, a: User) -> None:
     """Least of all from here, where the helper lies too."""
     assert by_sudo_there.config.login is not None
     away = replace(by_sudo_there.config, login=replace(by_sudo_there.config.login, port=1))

@@ -39,7 +39,9 @@ def by_hand(bench: SlurmBench, text: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("end", [0, 3])
-def test_by_hand_it_ends_like_a_job_of_the_console(on_slurm: SlurmBench, tmp_path: Path, end: int) -> None:
+def test_shown_script_run_by_hand_ends_like_console_job(
+    on_slurm: SlurmBench, tmp_path: Path, end: int
+) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "say").write_text(
         f"echo said $RANK of $WORLD_SIZE, $WORD; cat /far/word; exit {end}\n"
@@ -59,7 +61,7 @@ def test_by_hand_it_ends_like_a_job_of_the_console(on_slurm: SlurmBench, tmp_pat
     assert int(code) >> 8 == seen.replicas[0].exit_code == end
 
 
-def test_what_is_shown_is_what_is_sent_but_for_where_and_under_which_name(on_slurm: SlurmBench) -> None:
+def test_shown_script_differs_from_sent_only_in_place_and_name(on_slurm: SlurmBench) -> None:
     submission = on_slurm.submission(role(replicas=2), env={"A": "b"}, description="two\nlines")
     handle = on_slurm.backend.submit(submission)
     sent = (on_slurm.attempt(handle) / "script").read_text()
@@ -71,7 +73,7 @@ def test_what_is_shown_is_what_is_sent_but_for_where_and_under_which_name(on_slu
     wait_until_over(on_slurm.backend, handle)
 
 
-def test_no_secret_is_shown_and_none_is_needed_to_look(on_slurm: SlurmBench) -> None:
+def test_shown_script_contains_no_secret(on_slurm: SlurmBench) -> None:
     sent = on_slurm.backend.render(on_slurm.submission(secret_env={"PASS": SecretRef(name="s")}))
     assert sent.roles[0].env["PASS"] == MASK
     assert "export PASS before sbatch" in sent.roles[0].script
@@ -94,7 +96,7 @@ exit 5
 """
 
 
-def test_a_script_that_came_as_a_job_file_runs_byte_for_byte(on_slurm: SlurmBench) -> None:
+def test_foreign_sbatch_script_runs_byte_for_byte(on_slurm: SlurmBench) -> None:
     parsed = dialects.get("sbatch").parse(Document(FOREIGN))
     options = {at: said for at, said in parsed.extras.items() if at.startswith("/") and isinstance(said, str)}
     backend = Releasing(replace(on_slurm.config, allowed=("licenses", "exclusive")))
@@ -112,7 +114,7 @@ def test_a_script_that_came_as_a_job_file_runs_byte_for_byte(on_slurm: SlurmBenc
     assert ran.read_text().lstrip().startswith("# It's mine")
 
 
-def test_what_a_cluster_does_not_allow_is_not_asked_for(on_slurm: SlurmBench) -> None:
+def test_disallowed_option_is_left_out_of_script(on_slurm: SlurmBench) -> None:
     submission = replace(on_slurm.submission(), options={"/licenses": "tool:1", "/exclusive": ""})
     text = on_slurm.backend.render(submission).roles[0].script
     assert "licenses" not in text.split("shopt")[0]

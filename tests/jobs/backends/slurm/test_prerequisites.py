@@ -76,7 +76,7 @@ TAKEN: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
 
 
 @pytest.mark.parametrize(("told", "without"), TAKEN, ids=[told for told, _ in TAKEN])
-def test_what_is_missing_is_named(
+def test_missing_prerequisite_is_named(
     on_slurm: SlurmBench, told: str, without: Callable[[SlurmBench], SlurmConfig]
 ) -> None:
     assert on_slurm.backend.inventory().nodes
@@ -85,7 +85,7 @@ def test_what_is_missing_is_named(
     assert told in str(missing.value)
 
 
-def test_the_console_makes_its_own_folder_and_none_that_somebody_named(on_slurm: SlurmBench) -> None:
+def test_console_creates_its_own_folder_but_no_configured_one(on_slurm: SlurmBench) -> None:
     told = {**on_slurm.told, "partitions": {}}
     home = on_slurm.folder / "home"
     home.mkdir(mode=0o700)
@@ -101,7 +101,7 @@ def test_the_console_makes_its_own_folder_and_none_that_somebody_named(on_slurm:
     assert not named.exists()
 
 
-def test_a_job_may_be_the_first_to_need_the_consoles_own_folder(on_slurm: SlurmBench) -> None:
+def test_first_job_creates_console_folder(on_slurm: SlurmBench) -> None:
     home = on_slurm.folder / "home"
     home.mkdir(mode=0o700)
     config = SlurmConfig.from_settings(home, {**on_slurm.told, "folder": ""})
@@ -109,7 +109,7 @@ def test_a_job_may_be_the_first_to_need_the_consoles_own_folder(on_slurm: SlurmB
     assert wait_until_over(SlurmBackend(config), handle).state is State.SUCCEEDED
 
 
-def test_a_machine_without_slurm_conf_is_told_so(on_slurm: SlurmBench) -> None:
+def test_missing_slurm_conf_is_reported(on_slurm: SlurmBench) -> None:
     """Without one, Slurm's programs ask the DNS, which may take its time."""
     if Path("/etc/slurm/slurm.conf").exists():
         pytest.skip("this machine has one of its own")
@@ -118,9 +118,7 @@ def test_a_machine_without_slurm_conf_is_told_so(on_slurm: SlurmBench) -> None:
         SlurmBackend(config).inventory()
 
 
-def test_a_folder_in_which_the_console_may_not_write_is_named(
-    on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_folder_is_named(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prerequisites, "_is_writable", lambda _: False)  # root may write everywhere
     with pytest.raises(Unreachable, match="may not write into"):
         prerequisites.check(on_slurm.config)
@@ -144,41 +142,35 @@ def mounted(slurm: Slurm) -> Iterator[Callable[..., None]]:
         slurm.in_apart("umount", "--lazy", place)
 
 
-def test_nothing_is_missing_on_any_node(on_slurm: SlurmBench) -> None:
+def test_check_finds_nothing_missing_on_nodes(on_slurm: SlurmBench) -> None:
     checked = SlurmBackend(replace(on_slurm.config, partitions={})).check()
     assert checked == CheckReport(NODES)
     assert list(on_slurm.root.iterdir()) == []
 
 
-def test_where_few_nodes_are_free_one_is_tried(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_with_few_free_nodes_tries_one(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_preflight, "_TASK", (*node_preflight._TASK, "--constraint=slow"))
     assert on_slurm.backend.check().nodes == ("cpu2",)
 
 
-def test_a_cluster_asked_by_rest_is_tried_by_the_command_line(on_slurm: SlurmBench, slurm: Slurm) -> None:
+def test_check_of_rest_cluster_uses_command_line(on_slurm: SlurmBench, slurm: Slurm) -> None:
     config = SlurmConfig.from_settings(on_slurm.folder, {**on_slurm.told, **by_rest(slurm)})
     assert SlurmBackend(config).check().nodes == NODES
 
 
-def test_a_folder_that_a_node_does_not_see_is_named(
-    on_slurm: SlurmBench, mounted: Callable[..., None]
-) -> None:
+def test_folder_not_shared_with_node_is_named(on_slurm: SlurmBench, mounted: Callable[..., None]) -> None:
     mounted(on_slurm.root, "-t", "tmpfs", "none")
     told = "".join(on_slurm.backend.check().lacking)
     assert told.startswith(f"The folder {on_slurm.root} is not shared: what the console")
 
 
-def test_a_folder_that_a_node_may_only_read_is_named(
-    on_slurm: SlurmBench, mounted: Callable[..., None]
-) -> None:
+def test_folder_read_only_on_node_is_named(on_slurm: SlurmBench, mounted: Callable[..., None]) -> None:
     mounted(on_slurm.root, "--bind", "-o", "ro", str(on_slurm.root))
     told = "".join(on_slurm.backend.check().lacking)
     assert told.startswith(f"Jobs may not write into {on_slurm.root} on cpu1: give it to the user root there")
 
 
-def test_a_user_that_a_node_does_not_know_is_named(
-    on_slurm: SlurmBench, mounted: Callable[..., None]
-) -> None:
+def test_user_unknown_on_node_is_named(on_slurm: SlurmBench, mounted: Callable[..., None]) -> None:
     known = on_slurm.folder / "passwd"
     known.write_text("somebody:x:0:0::/:/bin/sh\n")
     mounted(Path("/etc/passwd"), "--bind", str(known))
@@ -186,7 +178,7 @@ def test_a_user_that_a_node_does_not_know_is_named(
     assert told.startswith("The user root is unknown on cpu1, or has another number there")
 
 
-def test_a_user_that_slurmctld_does_not_know_is_named(on_slurm: SlurmBench) -> None:
+def test_user_unknown_to_slurmctld_is_named(on_slurm: SlurmBench) -> None:
     programs = on_slurm.folder / "bin"
     programs.mkdir()
     for name in prerequisites.PROGRAMS:
@@ -198,13 +190,15 @@ def test_a_user_that_slurmctld_does_not_know_is_named(on_slurm: SlurmBench) -> N
         SlurmBackend(replace(on_slurm.config, programs=str(programs))).check()
 
 
-def test_where_no_node_is_free_it_says_so(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_free_node_raises_unreachable(
+    on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(node_preflight, "_TASK", (*node_preflight._TASK, "--constraint=none-such"))
     with pytest.raises(Unreachable, match=r"No node could be tried\. srun says: "):
         on_slurm.backend.check()
 
 
-def test_a_node_without_python_is_remarked(on_slurm: SlurmBench) -> None:
+def test_node_without_python_is_remarked(on_slurm: SlurmBench) -> None:
     checked = SlurmBackend(replace(on_slurm.config, partitions={}, python="/nowhere/python3")).check()
     assert (checked.nodes, checked.lacking) == (NODES, ())
     assert checked.remarks[0].startswith(
@@ -216,7 +210,7 @@ def test_a_node_without_python_is_remarked(on_slurm: SlurmBench) -> None:
 
 
 @pytest.mark.parametrize("said", [{"partition": "none-such"}, {"partitions": {"vision": "none-such"}}])
-def test_a_partition_that_there_is_none_of_is_named(on_slurm: SlurmBench, said: dict[str, Any]) -> None:
+def test_unknown_partition_in_settings_is_named(on_slurm: SlurmBench, said: dict[str, Any]) -> None:
     [setting] = said
     config = replace(on_slurm.config, **{"partitions": {}, **said})
     [told] = prerequisites.find_refused(config, Programs(config), "root")
@@ -226,13 +220,13 @@ def test_a_partition_that_there_is_none_of_is_named(on_slurm: SlurmBench, said: 
     assert f" {setting} names: invalid partition specified" in told
 
 
-def test_what_the_settings_name_is_tried(on_slurm: SlurmBench) -> None:
+def test_check_tries_partitions_from_settings(on_slurm: SlurmBench) -> None:
     config = replace(on_slurm.config, partitions={"vision": "gpu", "speech": "none-such"})
     [told] = SlurmBackend(config).check().lacking
     assert "--partition=none-such" in told
 
 
-def test_what_slurm_shows_is_asked_for_once(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_visibility_is_checked_only_once(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
     visibility.check(on_slurm.config)
     monkeypatch.setattr(visibility, "describe_hidden", lambda _config: "It is hidden.")
     visibility.check(on_slurm.config)

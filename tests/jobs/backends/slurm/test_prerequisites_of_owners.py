@@ -51,7 +51,7 @@ def not_root(by_sudo: SlurmBench, b: User) -> SlurmBench:
     return by_sudo
 
 
-def test_a_console_without_leave_from_sudo_is_told(not_root: SlurmBench, b: User) -> None:
+def test_console_without_sudo_permission_is_reported(not_root: SlurmBench, b: User) -> None:
     def refused() -> None:
         with pytest.raises(Unreachable, match="sudo does not let the console run"):
             not_root.backend.inventory()
@@ -70,9 +70,7 @@ def private(slurm: Slurm) -> Iterator[None]:
     slurm.call("scontrol", "reconfigure")
 
 
-def test_nothing_is_sent_where_slurm_hides_what_becomes_of_it(
-    not_root: SlurmBench, a: User, b: User, private: None
-) -> None:
+def test_hidden_job_list_blocks_submission(not_root: SlurmBench, a: User, b: User, private: None) -> None:
     held = not_root.slurm.call("sbatch", "--parsable", "--hold", "--wrap=true").strip()
     submission = of(not_root, a, "true")
 
@@ -92,7 +90,7 @@ def test_nothing_is_sent_where_slurm_hides_what_becomes_of_it(
         not_root.slurm.call("scancel", held)
 
 
-def test_a_file_system_without_access_lists_is_told() -> None:
+def test_file_system_without_acl_support_is_reported() -> None:
     def refused() -> None:
         assert ctypes.CDLL(None).unshare(NEW_MOUNTS) == 0
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -104,7 +102,9 @@ def test_a_file_system_without_access_lists_is_told() -> None:
 
 
 @pytest.mark.parametrize("identity", ["by_sudo", "by_jwt"])
-def test_a_persons_job_is_tried(identity: str, request: pytest.FixtureRequest, a: User) -> None:
+def test_trial_as_person_returns_unix_user_and_refuses_root(
+    identity: str, request: pytest.FixtureRequest, a: User
+) -> None:
     bench: SlurmBench = request.getfixturevalue(identity)
     backend = SlurmBackend(replace(bench.config, partitions={}))
     assert backend.try_as(Person("somebody", 7, a.pw_name)) == a.pw_name
@@ -114,7 +114,7 @@ def test_a_persons_job_is_tried(identity: str, request: pytest.FixtureRequest, a
     assert refused.value.reason.params["why"] == "unix_name_of_the_system"
 
 
-def test_what_the_settings_name_is_tried_as_that_person(by_sudo: SlurmBench, a: User) -> None:
+def test_trial_as_person_uses_configured_partition(by_sudo: SlurmBench, a: User) -> None:
     config = replace(by_sudo.config, partition="none-such")
     with pytest.raises(Unreachable, match=f"takes no job of {a.pw_name} with --partition=none-such"):
         SlurmBackend(config).try_as(Person("somebody", 7, a.pw_name))

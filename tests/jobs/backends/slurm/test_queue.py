@@ -45,7 +45,9 @@ def by_both(bench: SlurmBench, slurm: Slurm) -> tuple[dict[str, QueuedJob], dict
     )
 
 
-def test_both_ways_tell_the_same(on_slurm: SlurmBench, slurm: Slurm, tmp_path: Path) -> None:
+def test_queue_is_reported_alike_by_command_line_and_rest(
+    on_slurm: SlurmBench, slurm: Slurm, tmp_path: Path
+) -> None:
     made: list[str] = []
 
     def submit(*arguments: str) -> str:
@@ -86,7 +88,7 @@ def test_both_ways_tell_the_same(on_slurm: SlurmBench, slurm: Slurm, tmp_path: P
         wait_for(slurm.ready, 60)
 
 
-def test_partitions_and_reservations_are_told_alike(on_slurm: SlurmBench, slurm: Slurm) -> None:
+def test_partitions_and_reservations_are_reported_alike(on_slurm: SlurmBench, slurm: Slurm) -> None:
     rest = SlurmConfig.from_settings(on_slurm.folder, {**on_slurm.told, **by_rest(slurm)})
     ways: list[Controller] = [CommandController(on_slurm.config), RestController(rest)]
     assert [nodes.read_inventory(way.nodes(), way.reservations()).set_aside for way in ways] == [(), ()]
@@ -113,9 +115,7 @@ def test_partitions_and_reservations_are_told_alike(on_slurm: SlurmBench, slurm:
     assert partitions["cpu2"] == ("all", "urgent")
 
 
-def test_a_job_of_ours_is_told_with_its_handle_and_a_copy_of_its_name_with_another(
-    on_slurm: SlurmBench, slurm: Slurm
-) -> None:
+def test_queued_job_has_its_handle_and_namesake_has_another(on_slurm: SlurmBench, slurm: Slurm) -> None:
     submission = on_slurm.submission(role("sleep 300"), role("sleep 300", name="other"))
     handle = on_slurm.backend.submit(submission)
     false = slurm.call("sbatch", "--parsable", "--hold", f"--job-name={submission.key}", "--wrap=true")
@@ -127,7 +127,7 @@ def test_a_job_of_ours_is_told_with_its_handle_and_a_copy_of_its_name_with_anoth
         ]
 
 
-def test_one_that_was_handed_over_again_keeps_its_handle(tmp_path: Path) -> None:
+def test_resubmitted_job_retains_its_handle(tmp_path: Path) -> None:
     key = "b1-job0-1"
     folder = attempts.attempt_folder(tmp_path, key)
     folder.mkdir(parents=True)
@@ -149,12 +149,12 @@ def test_one_that_was_handed_over_again_keeps_its_handle(tmp_path: Path) -> None
         ("/" + "x" * 2000, ""),
     ],
 )
-def test_where_a_job_writes(tmp_path: Path, output: str, found: str) -> None:
+def test_job_output_path_is_resolved(tmp_path: Path, output: str, found: str) -> None:
     assert queue.read_job({**TOLD, queue.OUTPUT: output}, tmp_path).output == found
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_newer_versions_tell_numbers_as_objects(tmp_path: Path, version: int) -> None:
+def test_numbers_as_objects_from_newer_versions_are_read(tmp_path: Path, version: int) -> None:
     def number(value: int) -> dict[str, object]:
         return {"set": True, "infinite": False, "number": value}
 

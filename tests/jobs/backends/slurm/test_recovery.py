@@ -67,7 +67,7 @@ def told(seen: Observation | None) -> tuple[State, ReasonCode] | None:
     return (seen.state, seen.reason.code) if seen is not None else None
 
 
-def test_what_has_ended_while_slurm_says_that_it_runs_is_told_by_its_files(files: Files) -> None:
+def test_job_ended_but_running_in_slurm_is_read_from_its_files(files: Files) -> None:
     assert files.seen(RUNS) is None
     files.end(3, ago_s=0)
     assert files.seen(RUNS) is None, "Slurm may be about to say how it ended"
@@ -77,7 +77,7 @@ def test_what_has_ended_while_slurm_says_that_it_runs_is_told_by_its_files(files
     assert files.seen(RUNS) is None, "it was let run again since"
 
 
-def test_what_has_ended_is_taken_off_slurms_hands(files: Files) -> None:
+def test_ended_job_still_in_slurm_is_listed_as_overdue(files: Files) -> None:
     others = replace(RUNS, number=8, name="somebody's own")
     rows = [RUNS, others, replace(RUNS, number=9), replace(RUNS, state="PENDING")]
     assert list(recovery.overdue_jobs(files.root, rows, PendingActions())) == []
@@ -85,7 +85,7 @@ def test_what_has_ended_is_taken_off_slurms_hands(files: Files) -> None:
     assert list(recovery.overdue_jobs(files.root, rows, PendingActions())) == [7], "9 is another of that name"
 
 
-def test_what_waits_though_it_had_begun_is_told_by_its_files_and_cancelled(files: Files) -> None:
+def test_waiting_job_with_earlier_start_is_read_from_files_and_cancelled(files: Files) -> None:
     early, todo = PendingActions(), PendingActions(asked_at=time.time() + 1)
     files.end(0, ago_s=1)
     assert told(files.seen(WAITS, early)) == (State.RUNNING, ReasonCode.RUNNING)
@@ -95,11 +95,11 @@ def test_what_waits_though_it_had_begun_is_told_by_its_files_and_cancelled(files
     assert todo.cancel == [7]
 
 
-def test_what_waits_and_has_neither_begun_nor_been_let_go_is_as_slurm_says(files: Files) -> None:
+def test_waiting_job_without_start_is_left_to_slurm(files: Files) -> None:
     assert files.seen(replace(WAITS, restarts=1)) is None
 
 
-def test_what_ended_at_a_slurm_that_never_knew_it_ran_is_told_by_its_files(files: Files) -> None:
+def test_job_ended_without_known_start_is_read_from_its_files(files: Files) -> None:
     cancelled = replace(WAITS, state="CANCELLED")
     files.end(3, ago_s=1)
     assert told(files.seen(cancelled)) == (State.FAILED, ReasonCode.EXIT_CODE)
@@ -107,7 +107,7 @@ def test_what_ended_at_a_slurm_that_never_knew_it_ran_is_told_by_its_files(files
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "NODE_FAIL", "TIMEOUT"])
-def test_what_had_ended_long_before_slurm_ended_it_is_told_by_its_files(files: Files, state: str) -> None:
+def test_job_ended_long_before_slurm_report_is_read_from_files(files: Files, state: str) -> None:
     over = replace(RUNS, state=state, ended_at=time.time())
     files.end(0, ago_s=recovery.UNHEARD_S - 1)
     assert files.seen(over) is None, "it may be that which ended it"
@@ -117,7 +117,7 @@ def test_what_had_ended_long_before_slurm_ended_it_is_told_by_its_files(files: F
     assert files.seen(over) is None, "it was let run again since"
 
 
-def test_what_slurm_began_twice_goes_on_until_nothing_of_it_can_run(files: Files) -> None:
+def test_job_begun_twice_stays_running_until_settled(files: Files) -> None:
     failed = replace(RUNS, state="FAILED", exit_code=1)
     (files.folder / "rewound").write_text(f"{time.time():.3f}\n")
     assert told(files.seen(failed)) == (State.RUNNING, ReasonCode.RUNNING)
@@ -127,7 +127,7 @@ def test_what_slurm_began_twice_goes_on_until_nothing_of_it_can_run(files: Files
     assert files.seen(failed) is None
 
 
-def test_what_its_node_had_already_is_not_run_again(files: Files) -> None:
+def test_requeued_job_already_run_by_its_node_is_not_run_again(files: Files) -> None:
     held = replace(WAITS, reason=recovery.LAUNCH_FAILED, restarts=1)
     todo = PendingActions(asked_at=time.time() + 1)
     ending = replace(held, state="COMPLETING")
@@ -148,7 +148,7 @@ def test_what_its_node_had_already_is_not_run_again(files: Files) -> None:
     assert told(files.seen(cancelled)) == (State.FAILED, ReasonCode.EXIT_CODE)
 
 
-def test_what_its_node_had_already_and_was_ended_by_that_follows_as_another_attempt(files: Files) -> None:
+def test_requeued_job_ended_by_launch_failure_fails_as_node_lost(files: Files) -> None:
     held = replace(WAITS, reason=recovery.LAUNCH_FAILED, restarts=1)
     assert told(files.seen(held)) == (State.RUNNING, ReasonCode.RUNNING)
     later = PendingActions(asked_at=time.time() + recovery.SETTLES_S + 1)
@@ -158,7 +158,7 @@ def test_what_its_node_had_already_and_was_ended_by_that_follows_as_another_atte
     assert told(files.seen(refused, later)) == (State.FAILED, ReasonCode.NODE_LOST), "let go all the same"
 
 
-def test_what_slurm_lets_run_again_is_its_next_run(files: Files) -> None:
+def test_requeued_job_is_left_to_slurm_as_next_run(files: Files) -> None:
     files.end(143, ago_s=1)
     assert files.seen(replace(WAITS, restarts=1)) is None
     held = replace(WAITS, restarts=2, reason=recovery.LAUNCH_FAILED)
@@ -169,7 +169,9 @@ def test_what_slurm_lets_run_again_is_its_next_run(files: Files) -> None:
 @pytest.mark.parametrize(
     ("state", "means"), [("FAILED", ReasonCode.WRAPPER_LOST), ("COMPLETED", ReasonCode.NODE_LOST)]
 )
-def test_an_end_that_only_slurm_tells_of_may_be_anothers(files: Files, state: str, means: ReasonCode) -> None:
+def test_end_reported_only_by_slurm_fails_job_after_settling_time(
+    files: Files, state: str, means: ReasonCode
+) -> None:
     over = replace(RUNS, state=state, ended_at=time.time())
     later = PendingActions(asked_at=time.time() + recovery.SETTLES_S + 1)
     assert told(files.seen(over)) == (State.RUNNING, ReasonCode.RUNNING)
@@ -186,7 +188,7 @@ def test_an_end_that_only_slurm_tells_of_may_be_anothers(files: Files, state: st
         ("FAILED", 1, ReasonCode.NODE_LOST),
     ],
 )
-def test_an_end_of_what_never_began_may_be_anothers(
+def test_unstarted_job_ended_by_slurm_fails_after_launch_time(
     files: Files, state: str, restarts: int, means: ReasonCode
 ) -> None:
     shutil.rmtree(files.run)
@@ -198,7 +200,7 @@ def test_an_end_of_what_never_began_may_be_anothers(
     assert files.looked(over, later) == (State.FAILED, means)
 
 
-def test_a_job_that_was_given_a_used_number_and_was_ended_by_that_follows_as_another_attempt(
+def test_job_ended_by_reused_number_fails_as_node_lost(
     files: Files,
 ) -> None:
     over = replace(RUNS, state="FAILED", exit_code=9, ended_at=time.time(), restarts=1)
@@ -208,7 +210,7 @@ def test_a_job_that_was_given_a_used_number_and_was_ended_by_that_follows_as_ano
     assert files.looked(over, later) == (State.FAILED, ReasonCode.NODE_LOST)
 
 
-def test_what_began_and_slurm_never_wrote_down_ends_with_its_node(files: Files) -> None:
+def test_vanished_job_after_start_fails_as_node_lost(files: Files) -> None:
     kept = read_record(files.folder)
     assert kept is not None
     nothing = ListedJob(7, KEY, "", "")
@@ -232,7 +234,7 @@ def test_what_began_and_slurm_never_wrote_down_ends_with_its_node(files: Files) 
     )
 
 
-def test_what_slurm_never_wrote_down_and_could_start_nothing_follows_as_another_attempt(files: Files) -> None:
+def test_forgotten_unsaved_job_with_lost_end_fails_as_node_lost(files: Files) -> None:
     kept = read_record(files.folder)
     assert kept is not None
     assert recovery.observe_forgotten(files.folder, kept, 7) is None, "it goes on"
@@ -245,7 +247,7 @@ def test_what_slurm_never_wrote_down_and_could_start_nothing_follows_as_another_
     assert told(recovery.observe_forgotten(files.folder, kept, 7)) == (State.FAILED, ReasonCode.NODE_LOST)
 
 
-def test_what_slurm_began_anew_and_ended_follows_as_another_attempt(files: Files) -> None:
+def test_job_begun_anew_and_ended_by_slurm_fails_as_node_lost(files: Files) -> None:
     over = replace(RUNS, state="FAILED", exit_code=1, ended_at=time.time(), starts_at=time.time())
     later = PendingActions(asked_at=time.time() + recovery.SETTLES_S + 1)
     assert files.looked(over, later) == (State.FAILED, ReasonCode.WRAPPER_LOST)

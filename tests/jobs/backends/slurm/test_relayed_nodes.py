@@ -99,12 +99,12 @@ def apart(
     slurm.in_apart("umount", "--lazy", str(made.root))
 
 
-def test_nothing_is_missing_on_any_node(apart: SlurmBench) -> None:
+def test_check_finds_nothing_missing_on_relayed_nodes(apart: SlurmBench) -> None:
     checked = SlurmBackend(replace(apart.config, partitions={})).check()
     assert checked == CheckReport(NODES)
 
 
-def test_what_is_missing_on_nodes_is_named(apart: SlurmBench, nodes_folder: Path) -> None:
+def test_check_names_missing_parts_on_relayed_nodes(apart: SlurmBench, nodes_folder: Path) -> None:
     away = replace(apart.config, partitions={}, console_url="http://127.0.0.1:1")
     [told] = node_preflight.check_nodes(away, 4).lacking
     assert told.startswith("The console can't be reached at http://127.0.0.1:1 from cpu1, cpu2, gpu1, gpu2")
@@ -118,7 +118,7 @@ def on(node: str) -> NodeChoice:
     return NodeChoice(only=(node,))
 
 
-def test_a_job_of_two_nodes_is_followed_while_it_runs(apart: SlurmBench, nodes_folder: Path) -> None:
+def test_two_node_job_is_followed_while_running(apart: SlurmBench, nodes_folder: Path) -> None:
     go = apart.judge / "go"
     wait = f"until [ -e {go} ]; do sleep 0.1; done"
     told = f'echo "$SLURMD_NODENAME $PASS $(env | grep -icE "courier|relay_")"; {wait}; echo end'
@@ -147,7 +147,7 @@ def test_a_job_of_two_nodes_is_followed_while_it_runs(apart: SlurmBench, nodes_f
 
 
 @pytest.mark.parametrize("way", ["commands", "rest"])
-def test_a_failure_tells_its_exit_code_and_ends_the_others(apart: SlurmBench) -> None:
+def test_failed_role_reports_exit_code_and_ends_others(apart: SlurmBench) -> None:
     submission = apart.submission(
         role("sleep 300", name="a", nodes=on("cpu1")), role("echo bad; exit 7", name="b", nodes=on("cpu2"))
     )
@@ -159,7 +159,7 @@ def test_a_failure_tells_its_exit_code_and_ends_the_others(apart: SlurmBench) ->
     assert log_of(apart.backend, handle, "b") == "bad\n"
 
 
-def test_a_stop_has_its_signal_and_its_grace(apart: SlurmBench) -> None:
+def test_stop_delivers_signal_and_grace_period(apart: SlurmBench) -> None:
     command = "trap 'echo told; exit 0' INT; echo up; while :; do sleep 0.1; done"
     handle = apart.backend.submit(apart.submission(role(command, nodes=on("cpu1"))))
     wait_for(lambda: log_of(apart.backend, handle), PATIENCE_S)
@@ -169,7 +169,7 @@ def test_a_stop_has_its_signal_and_its_grace(apart: SlurmBench) -> None:
     assert log_of(apart.backend, handle).splitlines() == ["up", "told"]
 
 
-def test_a_requeued_job_is_the_next_run(apart: SlurmBench) -> None:
+def test_requeued_job_is_next_run(apart: SlurmBench) -> None:
     command = 'echo run $SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 300'
     handle = apart.backend.submit(apart.submission(role(command, nodes=on("cpu1"))))
     wait_for(lambda: log_of(apart.backend, handle), PATIENCE_S)
@@ -196,7 +196,7 @@ def node_relays(nodes_folder: Path) -> list[int]:
     ]
 
 
-def test_what_was_written_while_the_console_was_away_and_relays_were_killed_follows(
+def test_log_survives_console_outage_and_killed_relays(
     apart: SlurmBench, web: Web, nodes_folder: Path
 ) -> None:
     go, said = apart.judge / "go", apart.judge / "said"
@@ -220,7 +220,7 @@ def test_what_was_written_while_the_console_was_away_and_relays_were_killed_foll
     assert log_of(apart.backend, handle) == whole
 
 
-def test_a_console_that_stays_away_keeps_jobs_from_beginning_and_the_rest_from_being_known(
+def test_long_console_outage_prevents_job_start_and_delivery_of_results(
     apart: SlurmBench, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient = apart.folder / "courier.py"
@@ -254,7 +254,7 @@ def by_rest_of(bench: SlurmBench, nowhere: Path) -> dict[str, Any]:
     return {**by_rest(bench.slurm), "user": "root", "programs": str(nowhere)}
 
 
-async def test_uploads_are_fetched_and_people_get_in(apart: SlurmBench) -> None:
+async def test_uploads_reach_relayed_job_and_sessions_enter(apart: SlurmBench) -> None:
     content = b"echo uploaded\n"
     digest = hashlib.sha256(content).hexdigest()
     pack = apart.folder / "pack"

@@ -46,7 +46,9 @@ def sent(bench: SlurmBench, spec: JobSpec) -> Submission:
 
 
 @pytest.mark.parametrize("way", ["commands", "rest"])
-def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, way: str, tmp_path: Path) -> None:
+def test_dlc_request_of_three_workers_runs_with_code_data_and_packages(
+    on_slurm: SlurmBench, way: str, tmp_path: Path
+) -> None:
     text = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
     parsed = dialects.get("dlc").parse(Document(text.replace("python /root", "python3 /root"))).spec
     code, data = tmp_path / "code", tmp_path / "nas"
@@ -75,7 +77,7 @@ def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, way: st
     assert sorted(file.read_text() for file in data.iterdir()) == ["0", "1", "2"]
 
 
-def test_three_roles_end_with_their_chief_and_workers(on_slurm: SlurmBench) -> None:
+def test_dlc_request_of_three_roles_ends_with_chief_and_workers(on_slurm: SlurmBench) -> None:
     spec = dialects.get("dlc").parse(Document(json.dumps(THREE_ROLES))).spec
     handle = on_slurm.backend.submit(sent(on_slurm, spec))
     seen = wait_until_over(on_slurm.backend, handle, timeout=120)

@@ -49,7 +49,7 @@ def description(version: int) -> Any:
     return json.loads((DESCRIPTIONS / f"v0.0.{version}.json").read_text())
 
 
-def test_roles_on_chosen_nodes_with_gpus_by_the_socket(tmp_path: Path, slurm: Slurm) -> None:
+def test_rest_socket_job_runs_roles_on_chosen_nodes_with_gpus(tmp_path: Path, slurm: Slurm) -> None:
     told = 'echo "$RANK/$WORLD_SIZE gpus=$CUDA_VISIBLE_DEVICES cpus=$SLURM_CPUS_PER_TASK $SLURMD_NODENAME"'
     with a_bench(tmp_path / "rest", slurm, url=slurm.rest_socket) as rest:
         handle = rest.backend.submit(
@@ -69,7 +69,7 @@ def test_roles_on_chosen_nodes_with_gpus_by_the_socket(tmp_path: Path, slurm: Sl
         assert "Requeue=0" in shown
 
 
-def test_slurmrestd_that_is_away_says_nothing_about_any_job(rest: SlurmBench, slurm: Slurm) -> None:
+def test_absent_slurmrestd_reports_no_job_state(rest: SlurmBench, slurm: Slurm) -> None:
     handle = rest.backend.submit(rest.submission(role("echo up; sleep 300")))
     wait_for(lambda: log_of(rest.backend, handle), 60)
     slurm.kill("slurmrestd")
@@ -85,9 +85,7 @@ def test_slurmrestd_that_is_away_says_nothing_about_any_job(rest: SlurmBench, sl
     assert wait_until_over(rest.backend, handle).state is State.STOPPED
 
 
-def test_an_expired_token_is_told_as_such_and_touches_no_job(
-    rest: SlurmBench, tmp_path: Path, slurm: Slurm
-) -> None:
+def test_expired_token_is_reported_and_affects_no_job(rest: SlurmBench, tmp_path: Path, slurm: Slurm) -> None:
     handle = rest.backend.submit(rest.submission(role("sleep 1")))
     token = slurm.token(lifespan=1)
     ends = tokens.expiry(token)
@@ -102,7 +100,7 @@ def test_an_expired_token_is_told_as_such_and_touches_no_job(
     assert wait_until_over(rest.backend, handle).state is State.SUCCEEDED
 
 
-def test_a_token_that_is_not_accepted_is_trouble(tmp_path: Path, slurm: Slurm) -> None:
+def test_rejected_token_raises_unreachable(tmp_path: Path, slurm: Slurm) -> None:
     with (
         a_bench(tmp_path / "wrong", slurm, token_command=("echo", "a.b.c")) as wrong,
         pytest.raises(Unreachable),
@@ -110,7 +108,7 @@ def test_a_token_that_is_not_accepted_is_trouble(tmp_path: Path, slurm: Slurm) -
         wrong.backend.inventory()
 
 
-def test_a_token_is_made_by_a_command(tmp_path: Path, slurm: Slurm) -> None:
+def test_token_is_made_by_command(tmp_path: Path, slurm: Slurm) -> None:
     with a_bench(tmp_path / "made", slurm) as made:
         assert made.backend.inventory().nodes
     failing = ("scontrol", "nonsense")
@@ -121,15 +119,13 @@ def test_a_token_is_made_by_a_command(tmp_path: Path, slurm: Slurm) -> None:
         made.backend.inventory()
 
 
-def test_the_command_is_given_where_slurmrestd_listens(tmp_path: Path, slurm: Slurm) -> None:
+def test_token_command_receives_slurmrestd_url(tmp_path: Path, slurm: Slurm) -> None:
     script = f'[ "$0" = {slurm.rest} ] && exec scontrol token "username=$1"'
     with a_bench(tmp_path / "here", slurm, token_command=("sh", "-c", script, "{url}", "{user}")) as here:
         assert here.backend.inventory().nodes
 
 
-def test_a_job_whose_acceptance_was_not_heard_of_is_found_and_not_run_twice(
-    tmp_path: Path, slurm: Slurm
-) -> None:
+def test_submission_with_lost_reply_is_found_and_runs_once(tmp_path: Path, slurm: Slurm) -> None:
     with deaf(slurm.rest) as url, a_bench(tmp_path / "rest", slurm, url=url) as rest:
         submission = rest.submission(role("echo started"))
         with pytest.raises(Unknown):
@@ -141,7 +137,7 @@ def test_a_job_whose_acceptance_was_not_heard_of_is_found_and_not_run_twice(
         assert rest.backend.find([submission.key])[submission.key] == [handle]
 
 
-def test_what_a_refusal_leaves_at_slurm_is_nobodys_job(rest: SlurmBench, slurm: Slurm) -> None:
+def test_refused_job_left_in_slurm_is_not_found(rest: SlurmBench, slurm: Slurm) -> None:
     submission = rest.submission()
     with pytest.raises(subprocess.CalledProcessError):
         slurm.call("sbatch", f"--job-name={submission.key}", "--gres=gpu:9", "--wrap=true")
@@ -152,7 +148,7 @@ def test_what_a_refusal_leaves_at_slurm_is_nobodys_job(rest: SlurmBench, slurm: 
     assert wait_until_over(rest.backend, handle).state is State.SUCCEEDED
 
 
-def test_an_option_without_a_field_is_refused_and_never_left_out(rest: SlurmBench) -> None:
+def test_option_without_rest_field_is_refused(rest: SlurmBench) -> None:
     spread = rest.submission(
         role("true"), framework=Framework.SLURM, end_signal=EndSignal(signal="USR1", seconds_before=60)
     )
@@ -166,7 +162,7 @@ def test_an_option_without_a_field_is_refused_and_never_left_out(rest: SlurmBenc
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_newer_versions_are_sent_what_they_describe(version: int, on_slurm: SlurmBench) -> None:
+def test_request_body_matches_schema_of_newer_versions(version: int, on_slurm: SlurmBench) -> None:
     written = job_script.render(
         on_slurm.submission(
             role(name="Chief", nodes=NodeChoice(only=("cpu2",), never=("gpu2",))),
@@ -202,7 +198,7 @@ true
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_option_has_the_type_that_newer_versions_describe(version: int) -> None:
+def test_request_options_have_types_of_newer_versions(version: int) -> None:
     job = options.build_body(EVERYTHING, version, {})["job"]
     jsonschema.validate(job, description(version)["job"])
     assert job["kill_warning_flags"] == ["BATCH_JOB"]
@@ -211,7 +207,7 @@ def test_every_option_has_the_type_that_newer_versions_describe(version: int) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_jobs_and_nodes_of_newer_versions_are_understood(version: int) -> None:
+def test_jobs_and_nodes_from_newer_versions_are_read(version: int) -> None:
     def number(value: int) -> dict[str, object]:
         return {"set": True, "infinite": False, "number": value}
 
@@ -257,7 +253,7 @@ def test_jobs_and_nodes_of_newer_versions_are_understood(version: int) -> None:
     assert (said["State"], said["CPUEfctv"], said["AllocMem"]) == ("IDLE+DRAIN", "14", "100")
 
 
-def test_the_newest_version_that_is_served_and_spoken_decides() -> None:
+def test_newest_common_version_is_selected() -> None:
     assert client.newest_common(description(43)["paths"] + description(40)["paths"]) == 43
     assert client.newest_common(["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs"]) == 38
     assert client.newest_common(["/slurm/v0.0.99/jobs/", "/slurmdb/v0.0.38/jobs"]) is None

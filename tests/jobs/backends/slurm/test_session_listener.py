@@ -40,7 +40,7 @@ def doors(bench: SlurmBench, handle: Handle) -> list[str]:
     return sorted(path.name for path in (bench.attempt(handle) / "run-1" / "doors").glob("*-[0-9]"))
 
 
-async def test_lines_and_terminals_by_one_door_that_nobody_has_before(by_door: SlurmBench) -> None:
+async def test_sessions_share_one_listener_opened_on_demand(by_door: SlurmBench) -> None:
     handle = start(by_door, "echo kept > note; echo up; exec sleep 600")
     assert doors(by_door, handle) == []
     said, ended = await run(by_door, handle, "pwd; cat note; exit 7")
@@ -62,7 +62,7 @@ async def test_lines_and_terminals_by_one_door_that_nobody_has_before(by_door: S
     assert not any((by_door.attempt(handle) / name).exists() for name in ("door", "door-key"))
 
 
-async def test_much_goes_both_ways_and_what_is_left_is_told(by_door: SlurmBench) -> None:
+async def test_session_transfers_data_both_ways_and_reports_leftovers(by_door: SlurmBench) -> None:
     handle = start(by_door)
     much = b"\n\xf5" * 700_000
     async with beside(
@@ -85,7 +85,7 @@ async def test_much_goes_both_ways_and_what_is_left_is_told(by_door: SlurmBench)
     wait_for(lambda: len(by_door.processes("sleep")) == 1, 60)
 
 
-async def test_a_port_and_sftp(by_door: SlurmBench) -> None:
+async def test_listener_serves_ports_and_sftp(by_door: SlurmBench) -> None:
     handle, port = listening(by_door)
     host, reached = await enterable(by_door).find_address(handle, REPLICA, "localhost", port)
     with socket.create_connection((host, reached), timeout=60):
@@ -103,7 +103,7 @@ async def test_a_port_and_sftp(by_door: SlurmBench) -> None:
             said += more
 
 
-async def test_each_replica_has_its_own_on_its_own_node(by_door: SlurmBench) -> None:
+async def test_replica_has_own_listener_on_its_node(by_door: SlurmBench) -> None:
     wide = Resources(cpu_milli=9000, memory_mib=64)
     chief, worker = (
         role("exec sleep 600", name="chief"),
@@ -123,7 +123,7 @@ async def test_each_replica_has_its_own_on_its_own_node(by_door: SlurmBench) -> 
     assert doors(by_door, handle) == ["chief-0", "worker-0"]
 
 
-async def test_nobody_is_led_to_a_node_that_is_not_the_jobs(by_door: SlurmBench) -> None:
+async def test_session_on_node_outside_job_is_refused(by_door: SlurmBench) -> None:
     """All nodes are this machine: the other one's address would do."""
     handle, port = listening(by_door)
     assert await run(by_door, handle, "echo in") == ("in\n", Ended(exit_code=0))
@@ -139,7 +139,7 @@ async def test_nobody_is_led_to_a_node_that_is_not_the_jobs(by_door: SlurmBench)
         assert refused.value.barrier is Barrier.NOT_RUNNING
 
 
-async def test_a_script_of_slurms_own_has_doors_too_and_another_run_its_own(by_door: SlurmBench) -> None:
+async def test_slurm_script_has_listener_and_each_run_its_own(by_door: SlurmBench) -> None:
     script = "#!/bin/bash\n#SBATCH --requeue\nexport MINE=1\necho up $SLURM_RESTART_COUNT\nsleep 600\n"
     handle = by_door.backend.submit(by_door.submission(role(script), framework=Framework.SLURM))
     wait_for(lambda: log_of(by_door.backend, handle), 60)
@@ -160,7 +160,7 @@ async def test_a_script_of_slurms_own_has_doors_too_and_another_run_its_own(by_d
     await session.close()
 
 
-async def test_the_jobs_end_ends_who_is_inside_and_is_no_other_for_that(by_door: SlurmBench) -> None:
+async def test_job_end_ends_sessions_and_result_is_unchanged(by_door: SlurmBench) -> None:
     handle = start(by_door, "echo up; until [ -e go ]; do sleep 0.1; done; exit 0")
     wanted = SessionRequest(SessionKind.LINE, line="trap '' HUP TERM; echo in; sleep 603")
     async with beside(by_door, handle, wanted) as session:

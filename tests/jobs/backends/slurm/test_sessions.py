@@ -34,7 +34,7 @@ from tests.waiting import wait_for
 GPUS = Resources(cpu_milli=1000, memory_mib=64, gpus=2, gpu_type="a100")
 
 
-async def test_a_line_finds_what_its_replica_finds(on_slurm: SlurmBench) -> None:
+async def test_session_command_shares_replica_environment(on_slurm: SlurmBench) -> None:
     look = "pwd; echo $PAI_JOB_NAME $RANK $TOKEN $SECRET $CUDA_VISIBLE_DEVICES $SLURMD_NODENAME; cat note"
     submission = on_slurm.submission(
         role(f"echo mine > note; {look}; exec sleep 600", resources=GPUS, env={"TOKEN": "a b"}),
@@ -50,7 +50,7 @@ async def test_a_line_finds_what_its_replica_finds(on_slurm: SlurmBench) -> None
     assert ended == Ended(exit_code=7)
 
 
-async def test_a_job_that_was_handed_over_again_is_entered_by_its_new_number(on_slurm: SlurmBench) -> None:
+async def test_resubmitted_job_is_entered_by_its_new_number(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
     sent = SlurmJob.of(handle)
     (on_slurm.attempt(handle) / "again").write_text(str(sent.number))
@@ -59,7 +59,7 @@ async def test_a_job_that_was_handed_over_again_is_entered_by_its_new_number(on_
     assert (said, ended) == (f"{sent.number}\n", Ended(exit_code=0))
 
 
-async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: SlurmBench) -> None:
+async def test_replica_is_entered_on_its_own_node(on_slurm: SlurmBench) -> None:
     wide = Resources(cpu_milli=9000, memory_mib=64)
     handle = on_slurm.backend.submit(
         on_slurm.submission(
@@ -79,9 +79,7 @@ async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: Sl
 
 
 @pytest.mark.parametrize("pid", ["mine", "", "-1", "0", "7 7", "9" * 5000, "\u0667"])
-async def test_what_a_job_writes_for_its_process_is_no_entry_unless_it_is_a_number(
-    on_slurm: SlurmBench, pid: str
-) -> None:
+async def test_session_with_invalid_replica_pid_is_refused(on_slurm: SlurmBench, pid: str) -> None:
     handle = await asyncio.to_thread(_pretended, on_slurm, pid)
     with pytest.raises(NoEntry) as refused:
         await on_slurm.backend.exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true"))
@@ -98,7 +96,7 @@ def _pretended(bench: SlurmBench, pid: str) -> Handle:
     return SlurmJob(1, submission.key).handle
 
 
-async def test_a_script_of_slurms_own_is_entered_where_it_runs(on_slurm: SlurmBench) -> None:
+async def test_slurm_script_session_runs_beside_script(on_slurm: SlurmBench) -> None:
     script = "#!/bin/bash\n#SBATCH --nodes=2\nexport MINE=1\necho up\nsleep 600\n"
     two = role(script, replicas=2, resources=Resources(cpu_milli=9000, memory_mib=64))
     handle = on_slurm.backend.submit(on_slurm.submission(two, framework=Framework.SLURM))
@@ -107,7 +105,7 @@ async def test_a_script_of_slurms_own_is_entered_where_it_runs(on_slurm: SlurmBe
     assert said == f"{on_slurm.attempt(handle)}/run-1/work/worker-0\n2\n"
 
 
-async def test_much_goes_both_ways_and_nobody_has_to_read_all_of_it(on_slurm: SlurmBench) -> None:
+async def test_session_transfers_data_both_ways_and_may_stay_unread(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
     much = os.urandom(3 << 20) + b"\n\xf5" * 500_000
     line = "head -c 2000000 /dev/zero >&2 & cat"
@@ -125,7 +123,7 @@ async def _send(session: Session, data: bytes) -> None:
     await session.write_eof()
 
 
-async def test_a_program_that_reads_nothing_is_told_of(on_slurm: SlurmBench) -> None:
+async def test_session_write_to_closed_input_raises_broken_pipe(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
     async with beside(
         on_slurm, handle, SessionRequest(SessionKind.LINE, line="exec <&-; sleep 600")
@@ -134,7 +132,7 @@ async def test_a_program_that_reads_nothing_is_told_of(on_slurm: SlurmBench) -> 
             await asyncio.wait_for(session.write(b"x" * (4 << 20)), 60)
 
 
-async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
+async def test_absent_controller_refuses_new_session_and_spares_open_one(
     on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = start(on_slurm)
@@ -152,7 +150,7 @@ async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
             controller.send_signal(signal.SIGCONT)
 
 
-async def test_a_killed_srun_ends_the_session_and_leaves_the_job_alone(on_slurm: SlurmBench) -> None:
+async def test_killed_srun_ends_session_and_spares_job(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
     number = SlurmJob.of(handle).number
     wanted = SessionRequest(SessionKind.LINE, line="trap '' HUP TERM; echo up; sleep 601")
@@ -165,7 +163,7 @@ async def test_a_killed_srun_ends_the_session_and_leaves_the_job_alone(on_slurm:
     assert on_slurm.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
-async def test_files_are_changed_while_the_replica_lives_and_read_once_it_has_ended(
+async def test_files_are_writable_while_replica_runs_and_readable_after_end(
     on_slurm: SlurmBench,
 ) -> None:
     handle = start(on_slurm, "echo kept > note; echo up; exec sleep 600")
@@ -185,7 +183,7 @@ async def test_files_are_changed_while_the_replica_lives_and_read_once_it_has_en
     assert refused.value.barrier is Barrier.GONE
 
 
-async def test_without_a_python_on_the_nodes_it_is_said_why(on_slurm: SlurmBench, tmp_path: Path) -> None:
+async def test_session_without_python_on_nodes_reports_reason(on_slurm: SlurmBench, tmp_path: Path) -> None:
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\necho 'the nodes need Python 3.11' >&2; exit 1\n")
     old.chmod(0o755)
@@ -197,7 +195,7 @@ async def test_without_a_python_on_the_nodes_it_is_said_why(on_slurm: SlurmBench
     assert "need Python 3.11" in refused.value.detail
 
 
-async def test_a_session_sees_what_is_mounted_for_the_replica_alone(on_slurm: SlurmBench) -> None:
+async def test_session_sees_mounts_of_its_replica(on_slurm: SlurmBench) -> None:
     mounted = "mount -t tmpfs own /mnt && touch /mnt/seen && echo up && exec sleep 600"
     handle = start(on_slurm, f"exec unshare --mount sh -c '{mounted}'")
     said, _ = await run(on_slurm, handle, "ls /mnt")

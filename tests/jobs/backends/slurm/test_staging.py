@@ -41,7 +41,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_code_of_a_repository_is_there_at_its_commit(on_slurm: SlurmBench, repository: Path) -> None:
+def test_repository_code_is_staged_at_requested_commit(on_slurm: SlurmBench, repository: Path) -> None:
     first = git(repository, "rev-parse", "HEAD~1")
     code = CodeSource(uri=str(repository), commit=first, path="src")
     handle, seen = run(on_slurm, role("sh src/say", replicas=3), code=code)
@@ -51,7 +51,7 @@ def test_code_of_a_repository_is_there_at_its_commit(on_slurm: SlurmBench, repos
     assert len(fetched) == len({one.node for one in seen.replicas}), "once on each node"
 
 
-def test_code_that_is_not_there_says_so(on_slurm: SlurmBench, repository: Path) -> None:
+def test_missing_code_branch_fails_job_with_reason(on_slurm: SlurmBench, repository: Path) -> None:
     code = CodeSource(uri=f"file://{repository}", branch="nowhere")
     _handle, seen = run(on_slurm, role("echo ran", replicas=2), code=code)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.CODE_FAILED)
@@ -59,7 +59,7 @@ def test_code_that_is_not_there_says_so(on_slurm: SlurmBench, repository: Path) 
     assert {one.started_at for one in seen.replicas} == {None}
 
 
-def test_uploaded_code_fills_the_working_folder(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_uploaded_code_fills_working_folder(on_slurm: SlurmBench, tmp_path: Path) -> None:
     content = b"#!/bin/sh\necho uploaded\n"
     digest = hashlib.sha256(content).hexdigest()
     pack = tmp_path / "pack"
@@ -78,9 +78,7 @@ def test_uploaded_code_fills_the_working_folder(on_slurm: SlurmBench, tmp_path: 
     assert log_of(on_slurm.backend, handle) == "uploaded\nempty\n"
 
 
-def test_packages_are_installed_from_a_list_that_comes_with_the_code(
-    on_slurm: SlurmBench, tmp_path: Path
-) -> None:
+def test_packages_are_installed_from_requirements_in_code(on_slurm: SlurmBench, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     package = folder / "tiny"
     package.mkdir(parents=True)
@@ -114,14 +112,14 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """
 
 
-def test_packages_that_can_not_be_had_say_so(on_slurm: SlurmBench) -> None:
+def test_unavailable_packages_fail_job_with_reason(on_slurm: SlurmBench) -> None:
     wanted = Requirements(packages=("/nowhere/at/all",))
     _handle, seen = run(on_slurm, role("echo ran"), requirements=wanted)
     assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
     assert "/nowhere/at/all" in str(seen.reason.params["error"])
 
 
-def test_places_are_where_the_job_wants_them(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_mounts_are_at_requested_paths(on_slurm: SlurmBench, tmp_path: Path) -> None:
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     (data / "word").write_text("known\n")
@@ -143,7 +141,7 @@ def test_places_are_where_the_job_wants_them(on_slurm: SlurmBench, tmp_path: Pat
     assert not Path("/far").exists(), "nothing of it is left on the node"
 
 
-def test_a_place_that_is_not_there_says_so(on_slurm: SlurmBench) -> None:
+def test_missing_mount_fails_job_with_reason(on_slurm: SlurmBench) -> None:
     _handle, seen = run(on_slurm, role("echo ran"), mounts=(Mount(uri="/nowhere/at/all", path="/data"),))
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.MOUNT_FAILED)
     assert "/nowhere/at/all" in str(seen.reason.params["error"])
@@ -163,7 +161,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("said", "why"), REFUSED, ids=[why for _said, why in REFUSED])
-def test_what_can_not_be_brought_is_refused_beforehand(
+def test_unsupported_staging_is_refused_at_submission(
     said: dict[str, object], why: str, on_slurm: SlurmBench
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -171,14 +169,14 @@ def test_what_can_not_be_brought_is_refused_beforehand(
     assert refused.value.reason.params["why"] == why
 
 
-def test_where_nothing_can_be_laid_links_do(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_links_only_mounts_refuse_path_outside_job_folder(on_slurm: SlurmBench, tmp_path: Path) -> None:
     backend = SlurmBackend(replace(on_slurm.config, mounts="links"))
     with pytest.raises(Refused) as refused:
         backend.submit(on_slurm.submission(mounts=(Mount(uri=str(tmp_path), path="/data"),)))
     assert refused.value.reason.params["why"] == "mount_needs_view"
 
 
-def test_an_environment_is_active_when_the_command_starts(on_slurm: SlurmBench, tmp_path: Path) -> None:
+def test_virtual_environment_is_active_at_command_start(on_slurm: SlurmBench, tmp_path: Path) -> None:
     (tmp_path / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "venv" / "pyvenv.cfg").write_text("")
     tool = tmp_path / "venv" / "bin" / "tool"

@@ -30,11 +30,11 @@ from jobs.messages.reasons import reason_message
     ],
     ids=str,
 )
-def test_a_reason_is_told_with_what_helps(params: dict[str, object], sentence: str) -> None:
+def test_slurm_reason_is_shown_as_sentence_with_advice(params: dict[str, object], sentence: str) -> None:
     assert reason_message("engine_queue", params).startswith(sentence)
 
 
-def test_every_known_reason_is_a_sentence_without_a_blank() -> None:
+def test_slurm_reason_sentences_have_no_placeholders() -> None:
     for word in SENTENCES:
         told = reason_message("engine_queue", {"slurm": word})
         assert told.endswith(".")

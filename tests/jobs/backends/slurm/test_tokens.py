@@ -55,15 +55,15 @@ def _nothing_remembered() -> Iterator[None]:
 
 
 PROMISES = [
-    contract.test_submitting_twice_starts_once,
-    contract.test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine,
-    contract.test_an_unknown_handle_is_gone,
-    contract.test_a_key_nobody_submitted_is_not_found,
+    contract.test_submit_twice_starts_job_once,
+    contract.test_stop_repeated_ends_job_once_and_unknown_handle_is_ignored,
+    contract.test_unknown_handle_is_gone,
+    contract.test_find_of_unsubmitted_key_returns_nothing,
 ]
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__.removeprefix("test_"))
-def test_what_every_backend_promises_holds(
+def test_token_backend_fulfills_every_backend_promise(
     by_jwt: SlurmBench, a: User, promise: Callable[[SlurmBench], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_theirs = partial(by_jwt.submission, person=Person("somebody", 7, a.pw_name))
@@ -84,7 +84,7 @@ def _key(bench: SlurmBench) -> bytes:
     return (bench.slurm.base / "jwt.key").read_bytes()
 
 
-def test_a_token_is_for_that_user_and_a_short_while(by_jwt: SlurmBench, a: User, b: User) -> None:
+def test_token_names_its_user_and_expires_soon(by_jwt: SlurmBench, a: User, b: User) -> None:
     told = made_for(by_jwt, a)
     assert told["sun"] == a.pw_name
     assert 0 < told["exp"] - time.time() <= LIFE_S
@@ -93,14 +93,14 @@ def test_a_token_is_for_that_user_and_a_short_while(by_jwt: SlurmBench, a: User,
 
 
 @pytest.mark.parametrize("name", ["root", "daemon", "nobody", "jct-is-nobody", "0", "1000", "-u"])
-def test_none_is_made_for_who_is_no_person(by_jwt: SlurmBench, name: str) -> None:
+def test_token_for_name_without_person_is_refused(by_jwt: SlurmBench, name: str) -> None:
     with pytest.raises(NoToken, match="No token is made for"):
         tokens.make_headers(by_jwt.config, name)
     with pytest.raises(Refused):
         TokenActions(by_jwt.config, name).submit("x-job1-1", "#!/bin/sh\ntrue\n")
 
 
-def test_none_is_made_for_slurms_own_user_or_the_consoles(
+def test_token_for_slurm_user_or_console_user_is_refused(
     by_jwt: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NoToken):
@@ -111,7 +111,7 @@ def test_none_is_made_for_slurms_own_user_or_the_consoles(
 
 
 @pytest.mark.parametrize("user", ["root", "0"])
-def test_the_console_asks_as_nobody_mightier(
+def test_console_token_for_privileged_user_is_refused(
     by_jwt: SlurmBench, a: User, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
@@ -119,7 +119,7 @@ def test_the_console_asks_as_nobody_mightier(
         tokens.make_headers(replace(by_jwt.config, user=user))
 
 
-def test_the_console_asks_as_slurms_own_user_only_where_it_is_that(by_jwt: SlurmBench, a: User) -> None:
+def test_console_token_as_slurm_user_is_refused_for_other_users(by_jwt: SlurmBench, a: User) -> None:
     config = replace(by_jwt.config, user=a.pw_name, slurm_user=a.pw_name)
     with pytest.raises(NoToken, match="may do anything"):
         tokens.make_headers(config)
@@ -132,9 +132,7 @@ def _printing(bench: SlurmBench, script: str) -> SlurmConfig:
     return replace(bench.config, token_command=(str(program), "{user}"))
 
 
-def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
-    by_jwt: SlurmBench, a: User, b: User
-) -> None:
+def test_token_command_must_print_valid_token_for_given_user(by_jwt: SlurmBench, a: User, b: User) -> None:
     config = _printing(by_jwt, 'exec scontrol token "username=$1" lifespan=600')
     assert RestController(config, a).is_answered()
     tokens._tokens.clear()
@@ -172,7 +170,7 @@ MISSING: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
 
 
 @pytest.mark.parametrize(("told", "without"), MISSING)
-def test_what_is_missing_is_named(
+def test_missing_prerequisite_is_named(
     by_jwt: SlurmBench, told: str, without: Callable[[SlurmBench], SlurmConfig]
 ) -> None:
     with pytest.raises(Unreachable) as missing:
@@ -181,7 +179,7 @@ def test_what_is_missing_is_named(
     assert by_jwt.backend.inventory().nodes
 
 
-def test_a_folder_that_is_closed_to_people_is_named(by_jwt: SlurmBench) -> None:
+def test_folder_closed_to_users_is_named(by_jwt: SlurmBench) -> None:
     by_jwt.root.chmod(0o700)
     with pytest.raises(Unreachable, match="is closed to the users"):
         by_jwt.backend.inventory()
@@ -194,7 +192,7 @@ def test_a_folder_that_is_closed_to_people_is_named(by_jwt: SlurmBench) -> None:
         {"login": {"host": "h", "user": "u", "private_key": "k", "host_key": "ssh-ed25519 AAAA"}},
     ],
 )
-def test_it_goes_by_slurmrestd_alone(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_jwt_identity_requires_slurmrestd(tmp_path: Path, wrong: dict[str, Any]) -> None:
     said = {"identity": "jwt", "way": "rest", "url": "http://slurm:6820", **wrong}
     with pytest.raises(ValueError, match=r"jwt_by_rest|no_keys"):
         SlurmConfig.from_settings(tmp_path, said)
@@ -203,7 +201,7 @@ def test_it_goes_by_slurmrestd_alone(tmp_path: Path, wrong: dict[str, Any]) -> N
 # --- one person's trouble is theirs ----------------------------------------------------------------------
 
 
-def test_a_token_of_one_that_is_not_accepted_stops_nobody_else(by_jwt: SlurmBench, a: User, b: User) -> None:
+def test_rejected_token_of_one_user_spares_others(by_jwt: SlurmBench, a: User, b: User) -> None:
     script = 'cat "$0.$1" 2>/dev/null || exec scontrol token "username=$1" lifespan=600'
     config = _printing(by_jwt, script)
     backend = SlurmBackend(config)
@@ -233,7 +231,7 @@ def test_a_token_of_one_that_is_not_accepted_stops_nobody_else(by_jwt: SlurmBenc
     assert log_of(backend, theirs) == f"{a.pw_uid}\n"
 
 
-def test_one_does_not_get_at_anothers_job_by_their_token(by_jwt: SlurmBench, a: User, b: User) -> None:
+def test_user_token_cannot_reach_job_of_another_user(by_jwt: SlurmBench, a: User, b: User) -> None:
     handle = started(by_jwt, a, "echo up; exec sleep 600")
     number = SlurmJob.of(handle).number
     acting = TokenActions(by_jwt.config, b.pw_name)
@@ -245,7 +243,7 @@ def test_one_does_not_get_at_anothers_job_by_their_token(by_jwt: SlurmBench, a: 
     assert state_of(by_jwt.backend, handle) is State.RUNNING
 
 
-def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_jwt: SlurmBench, a: User) -> None:
+def test_user_job_from_elsewhere_is_left_alone(by_jwt: SlurmBench, a: User) -> None:
     command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
     number = by_jwt.slurm.call(*as_(a), *command).strip()
     try:
@@ -255,7 +253,7 @@ def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_jwt: Slurm
         by_jwt.slurm.call("scancel", number)
 
 
-def test_whom_slurm_does_not_know_is_refused_and_runs_as_nobody_else(
+def test_user_unknown_to_slurm_is_refused(
     by_jwt: SlurmBench, a: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = pwd.getpwnam
@@ -275,7 +273,7 @@ def test_whom_slurm_does_not_know_is_refused_and_runs_as_nobody_else(
 # --- what Slurm forgets and hides ------------------------------------------------------------------------
 
 
-def test_what_slurm_forgot_is_handed_over_again_and_a_second_copy_cancelled(
+def test_forgotten_job_is_submitted_again_and_duplicate_cancelled(
     by_jwt: SlurmBench, a: User, tmp_path: Path
 ) -> None:
     backend = SlurmBackend(by_jwt.config)
@@ -303,7 +301,7 @@ def hiding(slurm: Slurm) -> Iterator[None]:
         slurm.call("scontrol", "reconfigure")
 
 
-def test_where_slurm_hides_jobs_it_is_said(by_jwt: SlurmBench, slurm: Slurm, a: User, b: User) -> None:
+def test_hidden_jobs_are_reported_as_unreachable(by_jwt: SlurmBench, slurm: Slurm, a: User, b: User) -> None:
     config = replace(by_jwt.config, user=b.pw_name)
     backend = SlurmBackend(config)
     with hiding(slurm):
@@ -334,7 +332,7 @@ def as_b(slurm: Slurm, b: User, open_folder: Path) -> Iterator[SlurmBench]:
         yield made
 
 
-def test_what_the_console_cannot_remove_its_user_removes(
+def test_job_files_closed_to_console_are_removed_by_their_user(
     as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cleanup, "SOON_S", 0)
@@ -359,7 +357,7 @@ def test_what_the_console_cannot_remove_its_user_removes(
     by(b, all_of_it)
 
 
-def test_it_gets_in_too(as_b: SlurmBench, a: User, b: User) -> None:
+def test_unprivileged_console_opens_session_as_job_user(as_b: SlurmBench, a: User, b: User) -> None:
     submission = of(as_b, a, "echo up; exec sleep 600")
 
     def all_of_it() -> None:
@@ -370,7 +368,7 @@ def test_it_gets_in_too(as_b: SlurmBench, a: User, b: User) -> None:
     by(b, all_of_it)
 
 
-def test_what_nobody_can_remove_is_told_and_stops_nothing(
+def test_unremovable_folder_is_reported_and_stops_nothing(
     as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submission = of(as_b, a, "mkdir shut; touch shut/x; chmod 0 shut")
@@ -396,7 +394,7 @@ def test_what_nobody_can_remove_is_told_and_stops_nothing(
 # --- what goes without a helper --------------------------------------------------------------------------
 
 
-async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
+async def test_session_by_listener_runs_as_job_user_without_keys_of_others(
     by_jwt: SlurmBench, a: User, b: User
 ) -> None:
     handle = started(by_jwt, a, "echo kept > note; echo up; until [ -e go ]; do sleep 0.1; done")
@@ -419,6 +417,6 @@ async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
         await list_files(by_jwt, handle)
 
 
-def test_nothing_can_be_asked_as_them_beforehand(by_jwt: SlurmBench, a: User) -> None:
+def test_dry_run_with_token_reports_unable(by_jwt: SlurmBench, a: User) -> None:
     found = by_jwt.backend.dry_run(of(by_jwt, a, "true"))
     assert found == [DryRunCheck("unable", None), DryRunCheck("user", True, detail=a.pw_name)]

@@ -44,7 +44,7 @@ def asked(bench: SlurmBench, user: User, *words: str) -> subprocess.CompletedPro
     )
 
 
-def test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(apart: SlurmBench, a: User, b: User) -> None:
+def test_job_runs_as_its_owner_and_is_closed_to_others(apart: SlurmBench, a: User, b: User) -> None:
     handles = {
         user.pw_name: apart.backend.submit(
             replace(
@@ -79,7 +79,7 @@ def test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(apart: SlurmBenc
             assert does(user, "rm", "-f", str(folder / ours)).returncode != 0
 
 
-def test_a_stop_a_dry_run_and_the_end_of_the_folder(apart: SlurmBench, a: User) -> None:
+def test_stop_dry_run_and_cleanup_work_for_owner_job(apart: SlurmBench, a: User) -> None:
     submission = of(apart, a, "mkdir -p shut/deep; touch shut/deep/x; chmod 0 shut; echo up; exec sleep 600")
     assert DryRunCheck("user", True, detail=a.pw_name) in apart.backend.dry_run(submission)
     handle = apart.backend.submit(submission)
@@ -91,14 +91,14 @@ def test_a_stop_a_dry_run_and_the_end_of_the_folder(apart: SlurmBench, a: User) 
     assert not apart.attempt(handle).exists()
 
 
-async def test_whoever_is_let_in_is_the_jobs_user(by_sudo: SlurmBench, a: User) -> None:
+async def test_session_runs_as_job_user(by_sudo: SlurmBench, a: User) -> None:
     handle = started(by_sudo, a, "echo up; exec sleep 600")
     said, ended = await run(by_sudo, handle, "id -u; pwd; id -un")
     assert said.split() == [str(a.pw_uid), f"{by_sudo.attempt(handle)}/run-1/work/worker-0", a.pw_name]
     assert ended.exit_code == 0
 
 
-def test_one_does_not_get_at_anothers_job_by_the_helper(by_sudo: SlurmBench, a: User, b: User) -> None:
+def test_helper_refuses_access_to_job_of_another_user(by_sudo: SlurmBench, a: User, b: User) -> None:
     handle = started(by_sudo, a, "echo up; exec sleep 600")
     sent = SlurmJob.of(handle)
     number = str(sent.number)
@@ -112,7 +112,7 @@ def test_one_does_not_get_at_anothers_job_by_the_helper(by_sudo: SlurmBench, a: 
     assert by_sudo.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
-def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_sudo: SlurmBench, a: User) -> None:
+def test_helper_leaves_user_job_from_elsewhere_alone(by_sudo: SlurmBench, a: User) -> None:
     command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
     number = by_sudo.slurm.call(*as_(a), *command).strip()
     try:
@@ -122,7 +122,7 @@ def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_sudo: Slur
         by_sudo.slurm.call("scancel", number)
 
 
-def test_a_name_that_another_gave_a_job_is_not_taken_for_ours(apart: SlurmBench, a: User, b: User) -> None:
+def test_namesake_job_of_another_user_is_not_taken_for_own(apart: SlurmBench, a: User, b: User) -> None:
     submission = of(apart, a, "true")
     command = (
         "sbatch",
@@ -142,7 +142,7 @@ def test_a_name_that_another_gave_a_job_is_not_taken_for_ours(apart: SlurmBench,
         apart.slurm.call("scancel", number)
 
 
-def test_a_console_that_is_not_root(by_sudo: SlurmBench, a: User, b: User) -> None:
+def test_unprivileged_console_runs_and_removes_owner_job(by_sudo: SlurmBench, a: User, b: User) -> None:
     sudoers = Path(f"/etc/sudoers.d/{b.pw_name}")
     shutil.chown(by_sudo.root, b.pw_uid, b.pw_gid)
     file = Path(f"{by_sudo.config.helper}.json")
@@ -183,11 +183,11 @@ def test_a_console_that_is_not_root(by_sudo: SlurmBench, a: User, b: User) -> No
         ("look", "x-job9-1", "../evil"),
     ],
 )
-def test_the_helper_does_nothing_else(by_sudo: SlurmBench, a: User, words: tuple[str, ...]) -> None:
+def test_helper_refuses_other_commands(by_sudo: SlurmBench, a: User, words: tuple[str, ...]) -> None:
     assert asked(by_sudo, a, *words).returncode in (1, as_user.REFUSED)
 
 
-def test_the_helper_is_for_people(by_sudo: SlurmBench, a: User) -> None:
+def test_helper_refuses_system_users_and_writable_settings(by_sudo: SlurmBench, a: User) -> None:
     for user in (pwd.getpwnam("root"), pwd.getpwnam("daemon")):
         done = asked(by_sudo, user, "test")
         assert (done.returncode, "system" in done.stderr) == (as_user.REFUSED, True)
@@ -197,7 +197,7 @@ def test_the_helper_is_for_people(by_sudo: SlurmBench, a: User) -> None:
         by_sudo.backend.inventory()
 
 
-def test_what_is_missing_is_named(by_sudo: SlurmBench) -> None:
+def test_closed_folder_or_missing_helper_is_named(by_sudo: SlurmBench) -> None:
     assert by_sudo.backend.inventory().nodes
     by_sudo.root.chmod(0o700)
     with pytest.raises(Unreachable, match="is closed to the users"):
@@ -217,7 +217,9 @@ def test_what_is_missing_is_named(by_sudo: SlurmBench) -> None:
         ("nobody", "unix_name_of_the_system"),
     ],
 )
-def test_refused_before_anything_is_sent(apart: SlurmBench, name: str, why: str) -> None:
+def test_submission_for_invalid_user_is_refused_before_sending(
+    apart: SlurmBench, name: str, why: str
+) -> None:
     submission = apart.submission(person=Person("somebody", 7, name))
     with pytest.raises(Refused) as refused:
         apart.backend.submit(submission)
@@ -227,7 +229,7 @@ def test_refused_before_anything_is_sent(apart: SlurmBench, name: str, why: str)
     assert not any(apart.root.glob("job*"))
 
 
-def test_neither_slurms_user_nor_the_consoles_nor_one_without_a_shell(a: User, b: User) -> None:
+def test_account_of_slurm_user_or_without_shell_is_refused(a: User, b: User) -> None:
     person = Person("somebody", 7, a.pw_name)
     assert whom.resolve_account(person, b.pw_name) == a
     with pytest.raises(Refused):
@@ -236,7 +238,7 @@ def test_neither_slurms_user_nor_the_consoles_nor_one_without_a_shell(a: User, b
         whom.resolve_account(replace(person, unix_name=without.pw_name))
 
 
-def test_the_consoles_own_user_is_refused(a: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_of_console_user_is_refused(a: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
     with pytest.raises(Refused):
         whom.resolve_account(Person("somebody", 7, a.pw_name))
@@ -254,9 +256,7 @@ echo up; exec sleep 600
 """
 
 
-def test_what_a_job_leaves_in_its_folder_harms_nobody(
-    apart: SlurmBench, a: User, b: User, tmp_path: Path
-) -> None:
+def test_hostile_job_folder_harms_no_other_files(apart: SlurmBench, a: User, b: User, tmp_path: Path) -> None:
     secret, elsewhere = tmp_path / "secret", tmp_path / "elsewhere"
     secret.write_text("not theirs")
     elsewhere.mkdir()
@@ -279,7 +279,7 @@ def test_what_a_job_leaves_in_its_folder_harms_nobody(
     wait_for(lambda: not apart.live(), 60)
 
 
-def test_a_name_that_looks_like_a_line_of_the_queue_is_a_name(apart: SlurmBench, a: User, b: User) -> None:
+def test_job_name_forged_as_queue_line_is_not_parsed(apart: SlurmBench, a: User, b: User) -> None:
     submission = of(apart, a, "true")
     forged = f"x|\n{a.pw_name}|99|N/A|PENDING|None|0|0|0|N/A||N/A|{submission.key}|"
     command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", f"--job-name={forged}")

@@ -37,7 +37,7 @@ def looking(bench: LocalBench, uri: str, command: str, person: Person | None = N
     return bench.backend.submit(bench.submission(role(command), **asked))
 
 
-def test_what_an_earlier_job_wrote_is_read(bench: LocalBench) -> None:
+def test_job_folder_of_ended_job_is_readable(bench: LocalBench) -> None:
     job = ended(bench, "mkdir runs; echo 0.5 > runs/loss")
     handle = looking(bench, f"job://{job}/worker/0", "cat outputs/first/runs/loss")
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
@@ -46,7 +46,7 @@ def test_what_an_earlier_job_wrote_is_read(bench: LocalBench) -> None:
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
 
 
-def test_nothing_is_written_there(local: LocalBench) -> None:
+def test_job_folder_mount_rejects_writes(local: LocalBench) -> None:
     job = ended(local, "echo mine > file")
     handle = looking(
         local, f"job://{job}/worker/0", "echo other > outputs/first/file || touch outputs/first/new"
@@ -55,7 +55,7 @@ def test_nothing_is_written_there(local: LocalBench) -> None:
     assert (local.config.root / job / "1/work/worker-0/file").read_text() == "mine\n"
 
 
-def test_what_a_running_job_writes_is_seen_while_it_runs(bench: LocalBench) -> None:
+def test_job_folder_of_running_job_shows_new_files(bench: LocalBench) -> None:
     go = bench.judge / "go"
     submission = bench.submission(
         role(f"echo up; while [ ! -e {go} ]; do sleep 0.1; done; echo now > file; exec sleep 60")
@@ -74,7 +74,7 @@ def refused(bench: LocalBench, uri: str, person: Person | None = None) -> object
     return problem.value.reason.params["why"]
 
 
-def test_other_peoples_are_refused_and_so_is_what_there_is_not(bench: LocalBench) -> None:
+def test_job_folder_of_other_user_or_missing_job_is_refused(bench: LocalBench) -> None:
     job = ended(bench, "true")
     assert refused(bench, f"job://{job}/worker/0", Person("mallory", 8)) == "mount_no_job"
     for wrong in (
@@ -91,14 +91,14 @@ def test_other_peoples_are_refused_and_so_is_what_there_is_not(bench: LocalBench
         assert refused(bench, f"job://{wrong}") == "mount_no_job", wrong
 
 
-def test_a_link_that_a_job_left_behind_leads_nowhere(local: LocalBench) -> None:
+def test_job_folder_path_through_symlink_is_unreachable(local: LocalBench) -> None:
     job = ended(local, "ln -s /etc runs; ln -s .. up")
     for inner in ("runs", "up", "up/up"):
         handle = looking(local, f"job://{job}/worker/0/{inner}", "ls outputs/first")
         assert wait_until_over(local.backend, handle).state is State.FAILED
 
 
-def test_an_address_is_read_as_it_is_written(local: LocalBench) -> None:
+def test_job_folder_uri_is_decoded_and_normalized(local: LocalBench) -> None:
     job = ended(local, "true")
     found = job_folders.find(local.config.root, f"job://{job}/worker/0/a%20b//c")
     assert found is not None

@@ -47,7 +47,7 @@ def conda(place: Path) -> Path:
     return folder
 
 
-def test_an_environment_is_active_when_the_command_starts(bench: LocalBench, place: Path) -> None:
+def test_software_environment_is_active_when_command_starts(bench: LocalBench, place: Path) -> None:
     venv = place / "venv"
     assert run(bench, f"umask 022; python3 -m venv --without-pip {venv}") == (State.SUCCEEDED, [])
     asked = "python -c 'import sys; print(sys.prefix)'; echo $VIRTUAL_ENV"
@@ -65,14 +65,14 @@ def test_an_environment_is_active_when_the_command_starts(bench: LocalBench, pla
         (Software(conda="/nowhere"), "There is no conda environment at /nowhere."),
     ],
 )
-def test_what_is_not_there_fails_the_job_before_its_command(
+def test_missing_software_fails_job_before_its_command(
     bench: LocalBench, asked: Software, words: str
 ) -> None:
     state, lines = run(bench, "echo started", software=asked)
     assert (state, lines) == (State.FAILED, [words])
 
 
-def test_modules_are_loaded_where_the_machine_has_them(
+def test_software_modules_load_where_machine_has_them(
     bench: LocalBench, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     init = place / "init.sh"
@@ -84,7 +84,7 @@ def test_modules_are_loaded_where_the_machine_has_them(
     assert (state, lines) == (State.FAILED, ["These modules can't be loaded: nosuch."])
 
 
-def test_a_machine_without_modules_refuses_a_job_that_wants_them(
+def test_machine_without_modules_refuses_job_requesting_them(
     bench: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(software, "INITS", ("/nowhere/init.sh",))
@@ -94,5 +94,5 @@ def test_a_machine_without_modules_refuses_a_job_that_wants_them(
     assert "no environment modules" in reason_message(reason.code, reason.params)
 
 
-def test_a_job_that_loads_nothing_runs_its_command_as_it_is() -> None:
+def test_prologue_without_software_leaves_command_unchanged() -> None:
     assert software.with_prologue("set -e\ntrue", Software()) == "set -e\ntrue"

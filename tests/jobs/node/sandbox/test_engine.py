@@ -58,7 +58,7 @@ def install(path: Path, name: str, script: str) -> None:
         ({"podman": WORKS}, "none", "", {}),
     ],
 )
-def test_detection_tells_of_every_engine_that_was_looked_at(
+def test_engine_detection_reports_every_candidate(
     path: Path, installed: Mapping[str, str], wanted: str, command: str, states: Mapping[str, str]
 ) -> None:
     for name, script in installed.items():
@@ -68,7 +68,7 @@ def test_detection_tells_of_every_engine_that_was_looked_at(
 
 
 @pytest.mark.parametrize("script", [NO_DAEMON, WORKS])
-def test_cluster_runs_images_only_by_an_engine_that_answers(path: Path, tmp_path: Path, script: str) -> None:
+def test_cluster_runs_images_only_with_responding_engine(path: Path, tmp_path: Path, script: str) -> None:
     install(path, "docker", script)
     config = LocalConfig(root=tmp_path / "jobs", hide=tmp_path, isolation=Isolation.NONE, gpus={})
     backend = LocalBackend(config)
@@ -78,7 +78,7 @@ def test_cluster_runs_images_only_by_an_engine_that_answers(path: Path, tmp_path
     assert facilities.engines == {"podman": "absent", "docker": "used" if script == WORKS else "silent"}
 
 
-def test_daemon_that_is_started_later_is_found_and_asked_no_more(path: Path, clock: Clock) -> None:
+def test_engine_daemon_started_later_is_found_and_cached(path: Path, clock: Clock) -> None:
     install(path, "docker", NO_DAEMON)
     assert engine.detect("auto", ()).command == ()
     install(path, "docker", WORKS)

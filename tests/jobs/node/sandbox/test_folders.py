@@ -17,7 +17,7 @@ def folders(said: dict[str, dict[str, Any]], *hidden: str) -> Folders:
     return Folders((SharedFolderRule.from_settings(path, more) for path, more in said.items()), hidden)
 
 
-def test_nothing_is_granted_that_is_not_named() -> None:
+def test_unlisted_folder_is_not_granted() -> None:
     assert folders({}).grant("/data", ALICE) is None
     assert folders({"/data": {}}).grant("/data", ALICE) is None
     assert folders({"/data": {"workspaces": ["speech"]}}).grant("/data", ALICE) is None
@@ -25,14 +25,14 @@ def test_nothing_is_granted_that_is_not_named() -> None:
     assert folders({"/data/sets": ALL}).grant("/data", ALICE) is None
 
 
-def test_a_named_folder_and_what_is_in_it_is_granted_for_reading_unless_more_is_said() -> None:
+def test_listed_folder_is_granted_read_only_unless_writable() -> None:
     named = folders({"/data": {"workspaces": ["vision"]}, "/out": {"workspaces": ["*"], "write": True}})
     assert named.grant("/data//sets/./x/", ALICE) == FolderGrant("/data/sets/x", write=False, steady=False)
     assert named.grant("/data", ALICE) == FolderGrant("/data", write=False, steady=True)
     assert named.grant("/out", ALICE) == FolderGrant("/out", write=True, steady=True)
 
 
-def test_the_most_specific_folder_decides_and_is_not_had_by_asking_for_the_one_around_it() -> None:
+def test_folder_grant_follows_most_specific_rule_even_for_its_parent() -> None:
     named = folders({"/data": {**ALL, "write": True}, "/data/secret": {"workspaces": ["speech"]}})
     assert named.grant("/data/secret/x", ALICE) is None
     assert named.grant("/data", ALICE) is None
@@ -40,7 +40,7 @@ def test_the_most_specific_folder_decides_and_is_not_had_by_asking_for_the_one_a
     assert named.grant("/data", Requester("speech", "bob")) == FolderGrant("/data", write=False, steady=True)
 
 
-def test_a_folder_for_each_person_is_nobody_elses() -> None:
+def test_per_user_folder_is_denied_to_other_users() -> None:
     named = folders({"/home/{user}/work": {**ALL, "write": True}})
     assert named.grant("/home/alice/work/run", ALICE) == FolderGrant(
         "/home/alice/work/run", write=True, steady=False
@@ -50,13 +50,13 @@ def test_a_folder_for_each_person_is_nobody_elses() -> None:
     assert named.grant("/home/../work", Requester("vision", "..")) is None
 
 
-def test_a_folder_inside_one_that_may_be_written_to_is_not_steady() -> None:
+def test_folder_inside_writable_folder_is_not_steady() -> None:
     named = folders({"/data": {**ALL, "write": True}, "/data/sets": ALL, "/more": ALL, "/more/x": ALL})
     found = [named.grant(path, ALICE) for path in ("/data/sets", "/more/x")]
     assert [grant.steady for grant in found if grant] == [False, True]
 
 
-def test_links_in_the_names_are_followed_once_by_us_and_never_by_who_asks(tmp_path: Path) -> None:
+def test_folder_links_are_resolved_in_rules_but_not_in_requests(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     (disk / "secret").mkdir(parents=True)
     (tmp_path / "data").symlink_to(disk)
@@ -76,7 +76,7 @@ def test_links_in_the_names_are_followed_once_by_us_and_never_by_who_asks(tmp_pa
     assert named.grant("/home", ALICE) is None
 
 
-def test_what_makes_the_machine_is_never_granted_nor_what_is_around_it(tmp_path: Path) -> None:
+def test_system_folders_and_their_parents_are_never_granted(tmp_path: Path) -> None:
     everywhere = {str(path): ALL for path in (*Path("/").iterdir(), *NEVER)}
     named = folders(everywhere, str(tmp_path / "console"))
     for path in (
@@ -104,7 +104,7 @@ def test_what_makes_the_machine_is_never_granted_nor_what_is_around_it(tmp_path:
         ("/data", {"workspace": ["vision"]}),
     ],
 )
-def test_settings_that_make_no_sense_are_not_guessed_at(path: str, said: dict[str, Any]) -> None:
+def test_folder_rule_rejects_invalid_settings(path: str, said: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="folders"):
         SharedFolderRule.from_settings(path, said)
 
@@ -114,7 +114,7 @@ PATHS = st.lists(NAMES, max_size=5).map(lambda names: "/" + "/".join(names))
 
 
 @given(st.dictionaries(PATHS, st.booleans(), max_size=4), PATHS)
-def test_whatever_is_asked_for_lies_in_a_named_folder(said: dict[str, bool], path: str) -> None:
+def test_folder_grant_always_lies_within_a_listed_folder(said: dict[str, bool], path: str) -> None:
     named = []
     for folder, write in said.items():
         try:

@@ -48,7 +48,7 @@ def run(bench: LocalBench, command: str, place: Path, **spec: Any) -> tuple[Obse
     return seen, log_of(bench.backend, handle).splitlines()
 
 
-def test_packages_and_their_commands_are_found(bench: LocalBench, place: Path) -> None:
+def test_pip_packages_and_their_commands_are_found(bench: LocalBench, place: Path) -> None:
     command = "tiny-says; python3 -c 'import other; other.main()'; ls -A; env | grep PIP_BREAK"
     asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
     seen, lines = run(bench, command, place, requirements=asked)
@@ -56,7 +56,7 @@ def test_packages_and_their_commands_are_found(bench: LocalBench, place: Path) -
     assert seen.reason.code is ReasonCode.EXIT_CODE
 
 
-def test_a_list_of_packages_may_come_with_the_code(bench: LocalBench, place: Path) -> None:
+def test_pip_reads_requirements_from_code(bench: LocalBench, place: Path) -> None:
     seen, lines = run(
         bench,
         "other-says",
@@ -67,9 +67,7 @@ def test_a_list_of_packages_may_come_with_the_code(bench: LocalBench, place: Pat
     assert (seen.state, lines[-1]) == (State.SUCCEEDED, "other says hello")
 
 
-def test_what_was_installed_before_is_there_at_once_and_each_job_has_a_copy(
-    bench: LocalBench, place: Path
-) -> None:
+def test_pip_reuses_earlier_installation_with_a_copy_per_job(bench: LocalBench, place: Path) -> None:
     (place / "sets" / "requirements.txt").write_text("# ours\nother==1.0  # pinned\n")
     asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
     command = "tiny-says && other-says && rm -r .local && ls /job-console/cache 2>&1 | head -n 3"
@@ -88,9 +86,7 @@ def test_what_was_installed_before_is_there_at_once_and_each_job_has_a_copy(
         assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED, "another person's cache"
 
 
-def test_packages_wanted_by_three_replicas_at_once_are_installed_by_one(
-    bench: LocalBench, place: Path
-) -> None:
+def test_pip_packages_of_three_replicas_are_installed_once(bench: LocalBench, place: Path) -> None:
     asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
     env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets"}
     spec = role("tiny-says && other-says", replicas=3, resources=Resources(cpu_milli=100, memory_mib=512))
@@ -104,7 +100,7 @@ def test_packages_wanted_by_three_replicas_at_once_are_installed_by_one(
     assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"]
 
 
-def test_packages_are_installed_by_a_python_that_has_no_pip(bench: LocalBench, place: Path) -> None:
+def test_pip_packages_install_with_python_without_pip(bench: LocalBench, place: Path) -> None:
     """As Debian's has none before python3-pip is there."""
     venv = place / "bare"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
@@ -115,9 +111,7 @@ def test_packages_are_installed_by_a_python_that_has_no_pip(bench: LocalBench, p
     assert (seen.state, lines[-1]) == (State.SUCCEEDED, "tiny says hello"), lines
 
 
-def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
-    bench: LocalBench, place: Path
-) -> None:
+def test_pip_failure_fails_job_and_reaches_no_shell(bench: LocalBench, place: Path) -> None:
     for names in (("absent",), ("tiny", "--index-url=http://x"), (f"x; touch {bench.judge}/x",), ("$(id)",)):
         seen, lines = run(bench, "echo ran", place, requirements=Requirements(packages=names))
         assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.REQUIREMENTS_FAILED)
@@ -128,9 +122,7 @@ def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
     assert list(bench.judge.iterdir()) == []
 
 
-def test_a_python_without_packages_of_the_users_own_gets_them_in_a_folder(
-    bench: LocalBench, place: Path
-) -> None:
+def test_pip_without_user_site_installs_into_folder(bench: LocalBench, place: Path) -> None:
     """As one in a virtual environment is."""
     seen, lines = run(
         bench,
@@ -142,7 +134,7 @@ def test_a_python_without_packages_of_the_users_own_gets_them_in_a_folder(
     assert (seen.state, lines[-2:]) == (State.SUCCEEDED, ["tiny says hello", "packages"])
 
 
-def test_pip_is_called_with_arguments_and_never_with_a_line() -> None:
+def test_pip_receives_arguments_never_a_shell_line() -> None:
     packages = PackageSpec(("a; rm -rf /", "--user"), "/x y", 10)
     script, name, _, _, target, cache, most, *rest = pip.arguments(packages, "/job")
     assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
@@ -164,7 +156,7 @@ echo begun
 """
 
 
-def test_killed_in_a_container_it_is_begun_again_and_nothing_of_it_is_left(
+def test_pip_killed_in_container_restarts_and_leaves_nothing(
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
@@ -198,7 +190,7 @@ echo "echo installed" > /job/.local-says
 """
 
 
-def test_in_a_container_they_are_installed_in_one_like_it_before(
+def test_pip_in_container_installs_in_similar_container_first(
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)

@@ -71,7 +71,7 @@ def run(
     return seen, log_of(bench.backend, handle)
 
 
-def test_it_fills_the_working_folder_and_is_the_jobs_own(bench: LocalBench) -> None:
+def test_upload_fills_working_folder_owned_by_job(bench: LocalBench) -> None:
     data = b"#!/bin/sh\necho ran\n"
     program = Entry("run.sh", Kind.PROGRAM, hashlib.sha256(data).hexdigest(), len(data))
     more = (program, Entry("last", Kind.LINK, target="pkg/deep"), Entry("empty", Kind.FOLDER))
@@ -87,25 +87,25 @@ def test_it_fills_the_working_folder_and_is_the_jobs_own(bench: LocalBench) -> N
 
 
 @pytest.mark.parametrize(("path", "found"), [("src", "src"), ("/job/src/", "/job/src"), ("/job", ".")])
-def test_or_the_place_that_the_job_names(bench: LocalBench, path: str, found: str) -> None:
+def test_upload_goes_to_place_named_by_job(bench: LocalBench, path: str, found: str) -> None:
     seen, log = run(bench, f"cat {found.removeprefix('/job/')}/train.py", of_files(bench, FILES), path)
     assert (seen.state, log) == (State.SUCCEEDED, "print('hello')\n")
 
 
-def test_a_code_dir_is_told_to_the_job(bench: LocalBench) -> None:
+def test_upload_as_code_mount_sets_code_dir_variable(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     mount = Mount(uri=address(supplied.tree.id), purpose=MountPurpose.CODE, read_only=True)
     seen, log = run(bench, "cat $PAI_CODE_DIR/train.py train.py", supplied, code=None, mounts=(mount,))
     assert (seen.state, log) == (State.SUCCEEDED, "print('hello')\n" * 2)
 
 
-def test_a_code_source_may_hold_the_address_where_it_has_room_for_an_id_alone(bench: LocalBench) -> None:
+def test_upload_address_may_be_code_source_id(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     seen, _ = run(bench, "test -f train.py", supplied, code=CodeSource(id=address(supplied.tree.id)))
     assert seen.state is State.SUCCEEDED
 
 
-def test_names_that_differ_in_case_alone_are_different(bench: LocalBench) -> None:
+def test_upload_keeps_names_differing_only_in_case(bench: LocalBench) -> None:
     seen, log = run(bench, "cat README readme", of_files(bench, {"README": b"A\n", "readme": b"b\n"}))
     assert (seen.state, log) == (State.SUCCEEDED, "A\nb\n")
 
@@ -122,7 +122,7 @@ HOSTILE: dict[str, list[tuple[str, str | None]]] = {
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-def test_a_hostile_tree_gets_nowhere_even_if_nobody_looked_at_it(bench: LocalBench, how: str) -> None:
+def test_upload_of_unchecked_hostile_tree_fails_replica(bench: LocalBench, how: str) -> None:
     """The check of a tree is the first wall; this is what stands behind it."""
     data = b"escaped\n"
     digest = hashlib.sha256(data).hexdigest()
@@ -137,7 +137,7 @@ def test_a_hostile_tree_gets_nowhere_even_if_nobody_looked_at_it(bench: LocalBen
     assert not Path("/tmp/escaped").exists()
 
 
-def test_what_is_not_what_was_uploaded_ends_the_replica(bench: LocalBench) -> None:
+def test_upload_with_altered_content_fails_replica(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     store = Path(next(iter(supplied.where.values()))[0])
     store.write_bytes(store.read_bytes().replace(b"hello", b"HELLO"))
@@ -149,7 +149,7 @@ def test_what_is_not_what_was_uploaded_ends_the_replica(bench: LocalBench) -> No
     assert seen.reason.code is ReasonCode.CODE_FAILED
 
 
-def test_a_hundred_thousand_files(bench: LocalBench) -> None:
+def test_upload_of_hundred_thousand_files_is_unpacked(bench: LocalBench) -> None:
     data = b"x\n"
     digest = hashlib.sha256(data).hexdigest()
     tree = Tree.of(Entry(f"{n % 100}/{n}", Kind.FILE, digest, 2) for n in range(100_000))
@@ -157,7 +157,7 @@ def test_a_hundred_thousand_files(bench: LocalBench) -> None:
     assert (seen.state, log.strip()) == (State.SUCCEEDED, "100000")
 
 
-def test_the_job_sees_neither_the_store_nor_the_note(local: LocalBench) -> None:
+def test_upload_store_and_note_are_invisible_to_job(local: LocalBench) -> None:
     supplied = of_files(local, FILES)
     store = next(iter(supplied.where.values()))[0]
     command = f"cat {store} || cat {local.home}/jobs/*/*/trees/* || ls /proc/self/fd; true"
@@ -166,14 +166,14 @@ def test_the_job_sees_neither_the_store_nor_the_note(local: LocalBench) -> None:
     assert "pack" not in log.replace(store, "")
 
 
-def test_what_is_larger_than_code_may_be_is_refused(bench: LocalBench) -> None:
+def test_upload_over_size_limit_is_rejected(bench: LocalBench) -> None:
     large = Supplied(3 << 30)
     with pytest.raises(Refused) as refused:
         run(bench, "true", large)
     assert refused.value.reason.params["why"] == "code_too_large"
 
 
-def test_what_would_be_sent_is_shown_without_the_files(bench: LocalBench) -> None:
+def test_upload_preview_shows_mounts_without_files(bench: LocalBench) -> None:
     supplied = Supplied(5)
     uploads = {supplied.tree.id: supplied}
     mount = Mount(uri=address(supplied.tree.id), purpose=MountPurpose.CODE, path="/src")
@@ -186,14 +186,14 @@ def test_what_would_be_sent_is_shown_without_the_files(bench: LocalBench) -> Non
     assert ("/job", address(supplied.tree.id), False) in sent.roles[0].mounts
 
 
-def test_what_was_not_supplied_is_refused(bench: LocalBench) -> None:
+def test_upload_never_supplied_is_rejected(bench: LocalBench) -> None:
     for code in (address("a" * 64), "upload://x"):
         with pytest.raises(Refused) as refused:
             bench.backend.submit(bench.submission(code=CodeSource(uri=code)))
         assert refused.value.reason.params == {"why": "code_no_upload", "place": code}
 
 
-def test_two_that_would_fill_the_working_folder_are_refused(bench: LocalBench) -> None:
+def test_uploads_sharing_the_working_folder_are_rejected(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     mount = Mount(uri=address(supplied.tree.id), purpose=MountPurpose.CODE)
     with pytest.raises(Refused) as refused:
@@ -201,7 +201,7 @@ def test_two_that_would_fill_the_working_folder_are_refused(bench: LocalBench) -
     assert refused.value.reason.params == {"why": "mount_twice", "path": "/job"}
 
 
-def test_a_wrapper_that_dies_in_between_leaves_nothing_and_the_next_begins_anew(
+def test_upload_interrupted_by_wrapper_death_restarts_cleanly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = tmp_path / "faults"
@@ -227,7 +227,7 @@ def test_a_wrapper_that_dies_in_between_leaves_nothing_and_the_next_begins_anew(
         bench.close()
 
 
-def test_only_a_plan_with_uploads_is_in_the_format_that_says_so(bench: LocalBench) -> None:
+def test_plan_format_with_trees_is_used_only_for_uploads(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     tree = supplied.tree.id
     for uploads, number in (({tree: supplied}, layout.FORMAT_WITH_TREES), ({}, layout.FORMAT)):
@@ -239,7 +239,7 @@ def test_only_a_plan_with_uploads_is_in_the_format_that_says_so(bench: LocalBenc
         assert len(Plan.load(plan).codes) == len(uploads)
 
 
-def test_notes_are_the_consoles_alone(bench: LocalBench) -> None:
+def test_upload_notes_are_private_to_console(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     bench.home.joinpath("a").mkdir()
     upload_unpacker.write_notes(bench.home / "a", {supplied.tree.id: supplied})

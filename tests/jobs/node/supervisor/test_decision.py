@@ -20,7 +20,7 @@ def an_end(role: Role, index: int, code: int, at: float) -> Ended:
     )
 
 
-def test_a_success_that_came_first_is_not_undone_by_a_failure_seen_with_it() -> None:
+def test_decision_keeps_earlier_success_despite_later_failure() -> None:
     chief = a_role("chief", 1, Counts(1, 1))
     worker = a_role("worker", 2, Counts(1, None))
     ended = [an_end(worker, 0, 1, at=5.0), an_end(chief, 0, 0, at=4.0)]
@@ -29,7 +29,7 @@ def test_a_success_that_came_first_is_not_undone_by_a_failure_seen_with_it() -> 
     assert (decision.state, decision.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED)
 
 
-def test_the_replica_that_filled_the_count_is_named() -> None:
+def test_decision_names_replica_reaching_failure_count() -> None:
     worker = a_role("worker", 5, Counts(2, None))
     ended = [an_end(worker, 3, 7, at=3.0), an_end(worker, 1, 0, at=1.0), an_end(worker, 4, 9, at=2.0)]
     decision = decide([worker], ended)
@@ -38,23 +38,21 @@ def test_the_replica_that_filled_the_count_is_named() -> None:
     assert decision.reason.params == {"role": "worker", "index": 3, "exit_code": 7}
 
 
-def test_nothing_is_decided_while_somebody_may_still_change_it() -> None:
+def test_decision_waits_while_outcome_may_change() -> None:
     worker = a_role("worker", 3, Counts(2, None))
     assert decide([worker], []) is None
     assert decide([worker], [an_end(worker, 0, 1, at=1.0)]) is None
 
 
 @given(st.lists(st.sampled_from([0, 1]), min_size=1, max_size=12), st.integers(1, 4), st.integers(1, 4))
-def test_whether_ends_are_seen_one_by_one_or_all_at_once_changes_nothing(
-    codes: list[int], failures: int, successes: int
-) -> None:
+def test_decision_is_independent_of_batching_of_ends(codes: list[int], failures: int, successes: int) -> None:
     role = a_role("worker", len(codes), Counts(failures, successes))
     ended = [an_end(role, index, code, at=float(index)) for index, code in enumerate(codes)]
     one_by_one = next(filter(None, (decide([role], ended[: count + 1]) for count in range(len(ended)))), None)
     assert decide([role], list(reversed(ended))) == one_by_one
 
 
-def test_every_cause_has_a_state_and_a_reason() -> None:
+def test_judge_gives_every_cause_a_state_and_reason() -> None:
     for cause in Cause:
         state, reason = judge(Exit(cause, 0.0, 0.0, code=3), memory_mib=64)
         assert state in states.REPLICA_TERMINAL
@@ -63,7 +61,7 @@ def test_every_cause_has_a_state_and_a_reason() -> None:
         assert told_to_end or reason.code in states.ENDINGS
 
 
-def test_a_wait_status_is_told_as_shells_do() -> None:
+def test_wait_status_is_converted_as_in_shells() -> None:
     assert code_of(3 << 8) == (3, None)
     assert code_of(9) == (137, 9)
     assert code_of(11 | 0x80) == (139, 11)
@@ -73,13 +71,13 @@ def _stop(signal: str, grace_s: float, now: float = 100.0) -> Ending:
     return plan_ending(State.STOPPED, Reason(ReasonCode.USER_STOP), now=now, grace_s=grace_s, signal=signal)
 
 
-def test_term_is_followed_by_nothing_but_the_end() -> None:
+def test_stop_with_term_is_followed_only_by_kill() -> None:
     assert _stop("TERM", 30).steps == ((100.0, "TERM"),)
     assert _stop("TERM", 30).kill_at == 130.0
     assert _stop("KILL", 30).kill_at == 100.0
 
 
-def test_another_signal_is_followed_by_term_with_time_left_for_it() -> None:
+def test_stop_with_other_signal_is_followed_by_term_in_time() -> None:
     stop = _stop("USR1", 300)
     assert stop.steps == ((100.0, "USR1"), (370.0, "TERM"))
     assert stop.next_after(100.0) == 370.0
@@ -87,7 +85,7 @@ def test_another_signal_is_followed_by_term_with_time_left_for_it() -> None:
     assert [number.name for number in stop.list_due_signals(371.0)] == ["SIGUSR1", "SIGTERM"]
 
 
-def test_of_two_deadlines_the_earlier_stays_and_the_reason_is_the_first() -> None:
+def test_stop_deadline_is_the_earlier_and_reason_the_first() -> None:
     late, soon = _stop("TERM", 60), _stop("TERM", 5, now=110.0)
     assert late.no_later_than(soon).kill_at == 115.0
     assert soon.no_later_than(late) == soon

@@ -106,7 +106,7 @@ def wait_until_listening(port: int) -> None:
 # --- announced -------------------------------------------------------------------------------------------
 
 
-def test_an_announced_port_appears_and_is_ready_once_it_listens(bench: LocalBench) -> None:
+def test_announced_port_is_ready_once_listening(bench: LocalBench) -> None:
     port, go = free_port(), bench.judge / "go"
     said = shlex.quote(line("gradio", port, path="/ui?tab=1"))
     waits = f"while [ ! -e {go} ]; do sleep 0.1; done"
@@ -119,7 +119,7 @@ def test_an_announced_port_appears_and_is_ready_once_it_listens(bench: LocalBenc
     assert (seen.label, seen.port, seen.path, seen.why) == ("gradio", port, "/ui?tab=1", None)
 
 
-def test_what_somebody_else_listens_on_is_never_the_jobs(
+def test_announced_port_held_by_other_process_is_reported_taken(
     bench: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mine:
@@ -131,7 +131,7 @@ def test_what_somebody_else_listens_on_is_never_the_jobs(
         assert (only.label, only.why) == ("mine", Unready.TAKEN)
 
 
-def test_nor_by_listening_on_the_same_port_of_another_address(
+def test_announced_port_held_elsewhere_is_not_won_by_other_address(
     bench: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mine:
@@ -144,7 +144,7 @@ def test_nor_by_listening_on_the_same_port_of_another_address(
         assert only.params["address"] == "127.0.0.2"
 
 
-def test_a_replica_may_announce_only_what_it_itself_serves(
+def test_replica_cannot_announce_port_of_other_replica(
     bench: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
@@ -159,7 +159,7 @@ def test_a_replica_may_announce_only_what_it_itself_serves(
     assert told["its"].why == Unready.TAKEN
 
 
-def test_what_is_taken_back_goes(bench: LocalBench) -> None:
+def test_withdrawn_port_announcement_disappears(bench: LocalBench) -> None:
     go = bench.judge / "go"
     said = shlex.quote(line("once", free_port()))
     waits = f"while [ ! -e {go} ]; do sleep 0.1; done"
@@ -210,14 +210,16 @@ GOOD = b'{"label": "web", "port": 8080}\n'
         b'{"label": "x", "port": 80, "path": "/' + b"x" * 500 + b'"}',
     ],
 )
-def test_a_line_that_is_not_as_documented_says_nothing(
+def test_announcement_line_with_bad_format_is_ignored(
     board: AnnouncementFile, tmp_path: Path, bad: bytes
 ) -> None:
     (tmp_path / announced_ports.NAME).write_bytes(bad[:60_000] + b"\n" + GOOD)
     assert board.read() == (AnnouncedPort("web", 8080),)
 
 
-def test_only_so_much_is_read_and_only_whole_lines(board: AnnouncementFile, tmp_path: Path) -> None:
+def test_announcement_file_is_read_up_to_limit_in_whole_lines(
+    board: AnnouncementFile, tmp_path: Path
+) -> None:
     path = tmp_path / announced_ports.NAME
     path.write_bytes(b"".join(line(f"n{number}", 1 + number).encode() + b"\n" for number in range(100)))
     assert [one.label for one in board.read()] == [f"n{number}" for number in range(announced_ports.MOST)]
@@ -229,7 +231,7 @@ def test_only_so_much_is_read_and_only_whole_lines(board: AnnouncementFile, tmp_
     assert board.read() == (AnnouncedPort("web", 9090),)
 
 
-def test_only_an_ordinary_file_of_the_jobs_own_is_read(board: AnnouncementFile, tmp_path: Path) -> None:
+def test_announcement_file_must_be_regular_and_owned_by_job(board: AnnouncementFile, tmp_path: Path) -> None:
     path, other = tmp_path / announced_ports.NAME, tmp_path / "other"
     other.write_bytes(GOOD)
     path.symlink_to(other)
@@ -269,13 +271,13 @@ def at(address: str, inode: int) -> Listener:
         ("::1", ["0.0.0.0"], []),
     ],
 )
-def test_the_very_address_comes_before_all_addresses(host: str, others: list[str], wins: list[int]) -> None:
+def test_listener_on_exact_address_precedes_wildcard(host: str, others: list[str], wins: list[int]) -> None:
     found = [at(address, inode) for inode, address in enumerate(others)]
     assert [one.inode for one in listening_sockets.accepting_sockets(found, host, 80)] == wins
     assert listening_sockets.accepting_sockets(found, host, 81) == []
 
 
-def test_the_kernels_list_says_where_and_whose() -> None:
+def test_listener_list_shows_address_and_owner() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port, inode = server.getsockname()[1], os.fstat(server.fileno()).st_ino
         (mine,) = [one for one in listening_sockets.list_listeners() if one.port == port]
@@ -288,7 +290,7 @@ def test_the_kernels_list_says_where_and_whose() -> None:
 # --- why it is not ready -----------------------------------------------------------------------------------
 
 
-def test_the_port_that_it_does_listen_on_is_named_and_found(
+def test_port_monitor_finds_and_names_port_listened_on_instead(
     bench: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = port_outside_the_kernels_range()
@@ -308,14 +310,14 @@ def port_outside_the_kernels_range() -> int:
     pytest.fail("no free port outside of the kernel's range")
 
 
-def test_silence_is_told_as_such(bench: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_without_listener_is_reported_silent(bench: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = bench.backend.submit(bench.submission(role("exec sleep 60", ports=(Port(label="web"),))))
     until(bench, handle, lambda each: each.why is Unready.STARTING)
     (only,) = seen_now(bench, handle, monkeypatch)
     assert only.why == Unready.SILENT
 
 
-def test_whoever_says_where_to_ask_is_ready_when_the_answer_is(bench: LocalBench) -> None:
+def test_port_with_probe_is_ready_when_answer_is(bench: LocalBench) -> None:
     said = '{\\"label\\": \\"model\\", \\"port\\": $PORT, \\"probe\\": \\"/health\\"}'
     command = (
         "PORT=$PAI_CONTAINER_HOST_web_PORT_LIST; "
@@ -358,12 +360,12 @@ def answering(answer: bytes) -> Iterator[Answer]:
         (b"HTTP", (Unready.NO_HTTP, {})),
     ],
 )
-def test_what_an_answer_means(answer: bytes, told: object) -> None:
+def test_probe_answer_decides_readiness(answer: bytes, told: object) -> None:
     with answering(answer) as got:
         assert got == told
 
 
-def test_silence_after_a_question_does_not_keep_the_supervisor_waiting() -> None:
+def test_probe_without_answer_does_not_block_supervisor() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         asking = ReadinessProbe("127.0.0.1", server.getsockname()[1], "/")
         began = time.monotonic()

@@ -39,24 +39,24 @@ def lines(bench: LocalBench, place: Path, command: str, *programs: str) -> list[
     return told
 
 
-def test_python_is_python3_where_there_is_no_other(bench: LocalBench, place: Path) -> None:
+def test_python_command_falls_back_to_python3(bench: LocalBench, place: Path) -> None:
     told = lines(bench, place, "python 'a b' -c; command -v python", "machine/python3")
     assert told[0] == "machine/python3 a b -c"
     assert told[1].endswith("/bin/python")
 
 
-def test_python_of_the_machine_or_of_an_environment_comes_first(bench: LocalBench, place: Path) -> None:
+def test_python_of_machine_or_environment_comes_first(bench: LocalBench, place: Path) -> None:
     programs = ("machine/python", "machine/python3", "venv/python", "venv/python3")
     command = f"python; PATH={place}/venv:$PATH; python"
     assert lines(bench, place, command, *programs) == ["machine/python", "venv/python"]
 
 
-def test_python_of_the_console_cannot_be_changed_by_a_job(bench: LocalBench, place: Path) -> None:
+def test_python_of_console_cannot_be_changed_by_job(bench: LocalBench, place: Path) -> None:
     command = 'python=$(command -v python); : 2>/dev/null >"$python" || echo unchanged'
     told = lines(bench, place, command, "machine/python3")
     alone = bench.config.isolation is Isolation.NONE  # a job may change there whatever the console may
     assert told == ([] if alone else ["unchanged"])
 
 
-def test_python_is_not_laid_for_an_attempt_of_an_earlier_release(tmp_path: Path) -> None:
+def test_python_is_not_provided_for_attempt_of_earlier_release(tmp_path: Path) -> None:
     assert attempt_files.mounts(tmp_path) == []

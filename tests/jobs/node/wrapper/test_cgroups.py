@@ -54,9 +54,7 @@ def _python(code: str) -> str:
     return f"python3 -c '{code}'"
 
 
-def test_a_replica_whose_children_take_more_than_it_was_given_ends_whole(
-    bench: LocalBench, limits: str
-) -> None:
+def test_replica_over_limit_with_children_ends_whole(bench: LocalBench, limits: str) -> None:
     command = _python(EIGHT_CHILDREN)
     resources = Resources(cpu_milli=2000, memory_mib=2048)
     handle = bench.backend.submit(bench.submission(role(command, resources=resources)))
@@ -73,7 +71,7 @@ def test_a_replica_whose_children_take_more_than_it_was_given_ends_whole(
     wait_for(lambda: not bench.processes())
 
 
-def test_a_child_killed_for_want_of_memory_ends_the_replica_though_the_parent_goes_on(
+def test_child_killed_for_memory_ends_its_replica(
     bench: LocalBench,
 ) -> None:
     child = (
@@ -85,7 +83,7 @@ def test_a_child_killed_for_want_of_memory_ends_the_replica_though_the_parent_go
     assert seen.reason.code is ReasonCode.OUT_OF_MEMORY
 
 
-def test_what_stays_below_its_limit_is_left_alone(bench: LocalBench, limits: str) -> None:
+def test_replica_below_limit_runs_to_completion(bench: LocalBench, limits: str) -> None:
     command = _python(
         "hoard = bytearray(40 << 20); hoard[::4096] = bytes(len(hoard[::4096])); print(len(hoard))"
     )
@@ -104,7 +102,7 @@ def grouped(tmp_path: Path) -> Iterator[LocalBench]:
     made.close()
 
 
-def test_shared_memory_counts_once_for_the_watchdog(tmp_path: Path) -> None:
+def test_shared_memory_is_counted_once_by_watchdog(tmp_path: Path) -> None:
     code = """
 import mmap, os, time
 shared = mmap.mmap(-1, 40 << 20)
@@ -120,7 +118,7 @@ time.sleep(1.5)
     bench.close()
 
 
-def test_a_replica_gets_the_cpu_time_it_asked_for_and_no_more(grouped: LocalBench) -> None:
+def test_replica_gets_no_more_than_requested_cpu_time(grouped: LocalBench) -> None:
     code = "import time; end = time.time() + 2\nwhile time.time() < end: pass\nprint(time.process_time())"
     resources = Resources(cpu_milli=250, memory_mib=64)
     handle = grouped.backend.submit(grouped.submission(role(_python(code), resources=resources)))
@@ -128,7 +126,7 @@ def test_a_replica_gets_the_cpu_time_it_asked_for_and_no_more(grouped: LocalBenc
     assert float(log_of(grouped.backend, handle)) < 0.25 * 2 * 1.5
 
 
-def test_a_fork_bomb_ends_at_the_limit_of_processes(tmp_path: Path) -> None:
+def test_fork_bomb_ends_at_process_limit(tmp_path: Path) -> None:
     if cgroups.usable() is None:
         pytest.skip("no control groups can be made here")
     bench = LocalBench(tmp_path, {"pids": 30})
@@ -152,7 +150,7 @@ except BlockingIOError:
     bench.close()
 
 
-def test_shared_memory_is_as_large_as_was_asked(grouped: LocalBench) -> None:
+def test_shared_memory_size_is_as_requested(grouped: LocalBench) -> None:
     if grouped.backend.isolation() is Isolation.NONE:
         pytest.skip("without namespaces /dev/shm is the machine's own")
     fits = "head -c 9000000 /dev/zero > /dev/shm/x && echo fits"
@@ -163,7 +161,7 @@ def test_shared_memory_is_as_large_as_was_asked(grouped: LocalBench) -> None:
     assert log_of(grouped.backend, handle).split() == ["fits", "full"]
 
 
-def test_files_may_be_opened_by_the_thousand_and_no_core_is_dumped(grouped: LocalBench) -> None:
+def test_replica_may_open_many_files_and_dumps_no_core(grouped: LocalBench) -> None:
     handle = grouped.backend.submit(grouped.submission(role("ulimit -n; ulimit -c; ulimit -v; ulimit -u")))
     wait_until_over(grouped.backend, handle)
     files, core, memory, _ = log_of(grouped.backend, handle).split()
@@ -171,7 +169,7 @@ def test_files_may_be_opened_by_the_thousand_and_no_core_is_dumped(grouped: Loca
     assert (core, memory) == ("0", "unlimited")
 
 
-def test_the_second_version_of_control_groups_is_told_the_same(tmp_path: Path) -> None:
+def test_cgroup_v2_receives_the_same_limits(tmp_path: Path) -> None:
     """No kernel is asked here: the files that are written are what the kernel would read."""
     place = tmp_path / "job-console"
     folder = place / "x"
@@ -199,7 +197,7 @@ def test_the_second_version_of_control_groups_is_told_the_same(tmp_path: Path) -
     group.close()
 
 
-def test_where_the_second_version_was_not_delegated_there_is_no_place(tmp_path: Path) -> None:
+def test_cgroup_v2_place_needs_delegated_controllers(tmp_path: Path) -> None:
     (tmp_path / "user.slice" / "me").mkdir(parents=True)
     (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids")
     (tmp_path / "user.slice" / "cgroup.subtree_control").write_text("cpu memory pids")

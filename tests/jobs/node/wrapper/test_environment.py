@@ -76,7 +76,7 @@ def env_of(made: plan.Plan, which: int) -> dict[str, str]:
     return environment.build(made, made.replicas()[which], environment.peers(made), ROOM, {})
 
 
-def test_openpais_words_about_the_job_and_all_its_tasks() -> None:
+def test_environment_has_openpai_job_and_role_variables() -> None:
     env = env_of(a_plan(PS, WORKER), 0)
     expected = {
         "PAI_JOB_NAME": "mnist",
@@ -112,7 +112,7 @@ def test_openpais_words_about_the_job_and_all_its_tasks() -> None:
     assert {name: env.get(name) for name in expected} == expected
 
 
-def test_openpais_words_about_the_task_itself() -> None:
+def test_environment_has_openpai_task_variables() -> None:
     env = env_of(a_plan(PS, WORKER), 3)
     expected = {
         "PAI_CURRENT_TASK_ROLE_NAME": "worker",
@@ -151,7 +151,7 @@ def test_openpais_words_about_the_task_itself() -> None:
     assert {name: env.get(name) for name in expected} == expected
 
 
-def test_dlcs_and_aihcs_words() -> None:
+def test_environment_has_dlc_and_aihc_variables() -> None:
     made = a_plan(a_role("worker", a_slot(1), a_slot(11), gpus=4), a_role("master", a_slot(21)))
     envs = [env_of(made, which) for which in range(3)]
     assert [env["RANK"] for env in envs] == ["1", "2", "0"]
@@ -164,7 +164,7 @@ def test_dlcs_and_aihcs_words() -> None:
     assert [env["NPROC_PER_NODE"] for env in envs] == ["4", "4", "1"]
 
 
-def test_tensorflow_is_told_its_cluster_where_the_roles_are_tensorflows() -> None:
+def test_environment_sets_tf_config_only_for_tensorflow_roles() -> None:
     config = json.loads(env_of(a_plan(PS, WORKER), 3)["TF_CONFIG"])
     assert config == {
         "cluster": {"ps": ["10.0.0.5:1000", "10.0.0.5:1010"], "worker": ["10.0.0.5:2000", "10.0.0.5:2010"]},
@@ -175,7 +175,7 @@ def test_tensorflow_is_told_its_cluster_where_the_roles_are_tensorflows() -> Non
     assert "TF_CONFIG" in env_of(a_plan(a_role("worker", a_slot(1)), framework="tensorflow"), 0)
 
 
-def test_the_job_file_wins_except_over_gpus() -> None:
+def test_environment_prefers_job_file_except_for_gpus() -> None:
     own = {"RANK": "9", "PAI_JOB_NAME": "mine", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4", "ONE": "role"}
     made = a_plan(a_role("w", a_slot(1, 3), env=own), env={"ONE": "job", "TWO": "job"})
     env = env_of(made, 0)
@@ -183,12 +183,12 @@ def test_the_job_file_wins_except_over_gpus() -> None:
     assert env["CUDA_VISIBLE_DEVICES"] == "3"
 
 
-def test_without_gpus_none_is_visible() -> None:
+def test_environment_without_gpus_shows_none() -> None:
     env = env_of(a_plan(PS), 0)
     assert (env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"]) == ("", "void")
 
 
-def test_a_small_job_is_told_everything_and_a_large_one_by_file() -> None:
+def test_environment_of_large_job_moves_peers_to_file() -> None:
     small = environment.peers(a_plan(PS, WORKER))
     assert environment.split_by_size(small) == (small, {})
     slots = [a_slot(20_000 + 4 * index, board=(7, 8), log=(9,)) for index in range(2000)]
@@ -204,13 +204,15 @@ def test_a_small_job_is_told_everything_and_a_large_one_by_file() -> None:
 
 
 @pytest.mark.parametrize("value", ["plain", "it's", "two\nlines", '$HOME "x" \\'])
-def test_the_peers_file_says_the_same_to_a_shell(value: str) -> None:
+def test_peers_file_gives_shell_the_same_values(value: str) -> None:
     text = environment.as_shell({"ONE": value, "un.pronounceable": "x"})
     script = f'{text}printf %s "$ONE"'
     assert subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True).stdout.decode() == value
 
 
-def test_from_inside(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_inside_job_has_its_values_and_none_of_console(
+    local: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CONSOLE_DATABASE_PASSWORD", "of the console")
     submission = local.submission(
         role(
@@ -240,7 +242,7 @@ def test_from_inside(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None
     assert "of the console" not in env.values()
 
 
-def test_secrets_are_in_no_argument_list_and_gone_after_the_end(local: LocalBench) -> None:
+def test_secrets_are_in_no_argument_list_and_gone_after_end(local: LocalBench) -> None:
     submission = local.submission(
         role("tr '\\0' ' ' < /proc/1/cmdline; tr '\\0' ' ' < /proc/self/cmdline; echo $TOKEN | md5sum"),
         secret_env={"TOKEN": SecretRef(name="wandb")},
@@ -253,7 +255,7 @@ def test_secrets_are_in_no_argument_list_and_gone_after_the_end(local: LocalBenc
         assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
 
 
-def test_a_place_with_a_password_in_it_is_told_whole_and_written_nowhere(local: LocalBench) -> None:
+def test_place_with_password_is_given_whole_and_stored_nowhere(local: LocalBench) -> None:
     handle = local.backend.submit(
         local.submission(
             role('printf %s "$PAI_DATA_DIR" | md5sum | cut -c -32'),
@@ -267,7 +269,7 @@ def test_a_place_with_a_password_in_it_is_told_whole_and_written_nowhere(local: 
         assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
 
 
-def test_replicas_that_are_too_many_to_be_told_of_find_each_other_in_a_file(local: LocalBench) -> None:
+def test_peers_file_lets_many_replicas_find_each_other(local: LocalBench) -> None:
     """Only the first of them does anything: it asks for the last."""
     command = """
     [ "$PAI_TASK_INDEX" = 0 ] || exit 0

@@ -17,7 +17,7 @@ from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, role, wait_until_over
 
 
-def test_job_that_listens_on_too_many_ports_is_ended(bench_of: Callable[..., LocalBench]) -> None:
+def test_job_listening_on_too_many_ports_is_ended(bench_of: Callable[..., LocalBench]) -> None:
     bench = bench_of(most_ports=20)
     first, last = bench.config.ports
     command = (
@@ -33,7 +33,7 @@ def test_job_that_listens_on_too_many_ports_is_ended(bench_of: Callable[..., Loc
     assert said.startswith("Replica worker-0 was stopped: it listened on 60 ports of the job port range")
 
 
-def test_job_that_listens_on_some_ports_goes_on(bench_of: Callable[..., LocalBench]) -> None:
+def test_job_listening_on_some_ports_goes_on(bench_of: Callable[..., LocalBench]) -> None:
     bench = bench_of(most_ports=20)
     first = bench.config.ports[0]
     command = (
@@ -47,7 +47,7 @@ def test_job_that_listens_on_some_ports_goes_on(bench_of: Callable[..., LocalBen
 
 
 @pytest.mark.parametrize("isolation", [None, Isolation.NONE])
-def test_job_whose_folders_are_too_large_is_ended(
+def test_job_with_too_large_folders_is_ended(
     bench_of: Callable[..., LocalBench], isolation: Isolation | None
 ) -> None:
     bench = bench_of(work_mib=8, isolation=isolation)
@@ -62,7 +62,7 @@ def test_job_whose_folders_are_too_large_is_ended(
     assert said == "Replica worker-0 was stopped: its folders exceed 8 MiB."
 
 
-def test_sparse_files_of_a_job_count_what_they_take(bench_of: Callable[..., LocalBench]) -> None:
+def test_sparse_files_count_only_space_used(bench_of: Callable[..., LocalBench]) -> None:
     bench = bench_of(work_mib=8)
     handle = bench.backend.submit(bench.submission(role("truncate -s 1T a; sleep 4")))
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
@@ -79,7 +79,7 @@ class Replica:
         self.index = 0
 
 
-def test_growth_while_the_disk_is_nearly_full_ends_whoever_grows(
+def test_growing_replica_is_ended_while_disk_is_nearly_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet, loud = Replica("quiet-0"), Replica("loud-0")
@@ -103,7 +103,7 @@ def test_growth_while_the_disk_is_nearly_full_ends_whoever_grows(
     assert said.endswith("only 900 MiB free on the console's disk, and its folders kept growing.")
 
 
-def test_nothing_is_looked_at_without_limits(tmp_path: Path) -> None:
+def test_excess_without_limits_checks_nothing(tmp_path: Path) -> None:
     house: Any = type("House", (), {"keep_free_mib": 0, "work_mib": 0})
     plan: Any = type("Plan", (), {"house": house})
     assert Excess(tmp_path, plan, []).look(0) == (None, None)

@@ -46,7 +46,7 @@ echo last"""
 
 
 @pytest.mark.parametrize("isolation", [None, Isolation.NONE])
-def test_log_stays_whatever_the_job_does_to_its_descriptors(
+def test_log_survives_job_tampering_with_descriptors(
     bench_of: Callable[..., LocalBench], isolation: Isolation | None
 ) -> None:
     bench = bench_of(isolation=isolation)
@@ -56,7 +56,7 @@ def test_log_stays_whatever_the_job_does_to_its_descriptors(
     assert log_file(bench, handle).stat().st_size == 16
 
 
-def test_log_takes_what_is_written_to_a_stream_that_is_opened_anew(
+def test_log_receives_text_of_reopened_streams(
     bench_of: Callable[..., LocalBench],
 ) -> None:
     bench = bench_of()
@@ -65,7 +65,7 @@ def test_log_takes_what_is_written_to_a_stream_that_is_opened_anew(
     assert log_of(bench.backend, handle) == "out\noops\n"
 
 
-def test_log_is_bounded_by_its_size_and_keeps_the_end(bench_of: Callable[..., LocalBench]) -> None:
+def test_log_over_size_limit_is_bounded_and_keeps_end(bench_of: Callable[..., LocalBench]) -> None:
     bench = bench_of(log_mib=1)
     handle = bench.backend.submit(bench.submission(role("echo begin; yes x | head -c 5000000; echo end")))
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
@@ -76,7 +76,7 @@ def test_log_is_bounded_by_its_size_and_keeps_the_end(bench_of: Callable[..., Lo
     assert len(said) < 1.2 * MIB
 
 
-def test_log_is_bounded_by_its_rate_and_says_what_it_lacks(bench_of: Callable[..., LocalBench]) -> None:
+def test_log_over_rate_limit_is_bounded_and_keeps_end(bench_of: Callable[..., LocalBench]) -> None:
     bench = bench_of(log_mib_s=1)
     handle = bench.backend.submit(bench.submission(role("yes x | head -c 90000000; echo end")))
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
@@ -86,7 +86,7 @@ def test_log_is_bounded_by_its_rate_and_says_what_it_lacks(bench_of: Callable[..
     assert not said or said.endswith("x\nend\n")
 
 
-def test_log_of_a_replica_whose_supervisor_is_killed_has_no_gap(
+def test_log_has_no_gap_after_supervisor_is_killed(
     bench_of: Callable[..., LocalBench],
 ) -> None:
     bench = bench_of()
@@ -99,7 +99,7 @@ def test_log_of_a_replica_whose_supervisor_is_killed_has_no_gap(
     assert log_of(bench.backend, handle) == "up\n" + "".join(f"{n}\n" for n in range(1, 1_000_001))
 
 
-def test_log_of_a_replica_whose_wrapper_is_killed_is_a_beginning_of_what_it_wrote(
+def test_log_after_wrapper_kill_is_a_prefix_of_output(
     bench_of: Callable[..., LocalBench],
 ) -> None:
     bench = bench_of()
@@ -117,7 +117,7 @@ def test_log_of_a_replica_whose_wrapper_is_killed_is_a_beginning_of_what_it_wrot
 # --- the writer alone ------------------------------------------------------------------------------------
 
 
-def test_what_was_written_before_the_wrapper_was_killed_is_in_the_log(
+def test_log_has_all_output_from_before_wrapper_kill(
     bench_of: Callable[..., LocalBench],
 ) -> None:
     bench = bench_of(isolation=Isolation.NONE)
@@ -138,7 +138,7 @@ while True: log.pump()
 
 
 @pytest.mark.parametrize("size", range(500_000, 5_500_000, 500_000))
-def test_nothing_is_missing_in_the_middle_whenever_a_writer_is_killed(tmp_path: Path, size: int) -> None:
+def test_log_has_no_gap_whenever_writer_is_killed(tmp_path: Path, size: int) -> None:
     path, pipe = tmp_path / "log", open_pipe((os.geteuid(), os.getegid()))
     file = open_log(path)
     arguments = [sys.executable, "-c", PUMPS, str(file), *map(str, pipe)]
@@ -188,7 +188,7 @@ def writer_of(tmp_path: Path) -> Iterator[Callable[[Limits], LogWriter]]:
         os.close(one.stream)
 
 
-def test_writer_goes_on_by_itself_once_the_rate_allows_it(
+def test_log_writer_resumes_once_rate_allows(
     writer_of: Callable[[Limits], LogWriter], clock: Clock, tmp_path: Path
 ) -> None:
     writer = writer_of(Limits(rate=100_000))
@@ -206,7 +206,7 @@ def test_writer_goes_on_by_itself_once_the_rate_allows_it(
     assert writer.due_at() is None
 
 
-def test_writer_drops_while_the_disk_is_nearly_full(
+def test_log_writer_drops_output_while_disk_is_nearly_full(
     writer_of: Callable[[Limits], LogWriter], clock: Clock, tmp_path: Path
 ) -> None:
     writer = writer_of(Limits(keep_free=1 << 60))
@@ -219,7 +219,7 @@ def test_writer_drops_while_the_disk_is_nearly_full(
     assert said.endswith("\nnews\n")
 
 
-def test_writer_outlives_a_disk_that_takes_nothing(clock: Clock) -> None:
+def test_log_writer_survives_full_disk(clock: Clock) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     writer = LogWriter(full, Limits(), open_pipe((os.geteuid(), os.getegid())))
     os.write(writer.stream, b"lost\n")

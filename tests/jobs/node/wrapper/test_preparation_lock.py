@@ -12,7 +12,7 @@ from tests.waiting import wait_for
 ME, OTHER = Identity(1, 2, "boot"), Identity(3, 4, "boot")
 
 
-def test_the_second_waits_for_the_first_and_then_says_who_it_is(tmp_path: Path) -> None:
+def test_preparation_lock_second_waits_and_records_itself(tmp_path: Path) -> None:
     said: list[object] = []
 
     def second() -> None:
@@ -33,7 +33,7 @@ def test_the_second_waits_for_the_first_and_then_says_who_it_is(tmp_path: Path) 
     assert said == [True, OTHER.dump()]
 
 
-def test_nobody_waits_for_what_is_settled(tmp_path: Path) -> None:
+def test_preparation_lock_does_not_wait_for_settled_work(tmp_path: Path) -> None:
     settled = threading.Event()
     said: list[bool] = []
 

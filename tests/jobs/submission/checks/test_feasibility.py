@@ -78,7 +78,7 @@ def after(text: str, problem: Problem, kind: str) -> str:
     return feasibility.apply_action(Document(text), action.kind, action.value).text
 
 
-def test_image_without_an_engine_is_refused_and_runs_without(place: Place) -> None:
+def test_image_without_container_engine_is_refused_and_can_be_dropped(place: Place) -> None:
     told(place, NOTHING)
     text = v1(image="pytorch/pytorch:2")
     (found,) = refused(place, text)
@@ -88,13 +88,13 @@ def test_image_without_an_engine_is_refused_and_runs_without(place: Place) -> No
     assert job.file.spec.roles[0].image == ""
 
 
-def test_image_where_plain_processes_are_allowed_is_taken_and_noted(place: Place) -> None:
+def test_image_with_plain_processes_allowed_is_accepted_with_note(place: Place) -> None:
     told(place, Facilities(images=False, plain=True))
     submitted = submission.submit(place.owner, Document(v1(image="pytorch/pytorch:2")))
     assert "image_not_used" in {note.code for note in submitted.notes}
 
 
-def test_gpus_without_any_in_the_cluster_are_refused_and_left_out(place: Place) -> None:
+def test_gpus_missing_in_cluster_are_refused_and_can_be_dropped(place: Place) -> None:
     text = v1(role={"gpuNumber": 1}, gpuType="TITANX")
     (found,) = refused(place, text)
     assert (found.code, found.pointer, kinds(found)) == (
@@ -106,7 +106,7 @@ def test_gpus_without_any_in_the_cluster_are_refused_and_left_out(place: Place) 
     assert (job.gpus, job.gpu_type) == (0, "")
 
 
-def test_gpu_type_that_no_node_has_offers_those_there_are(place: Place) -> None:
+def test_gpu_type_missing_on_nodes_offers_available_types(place: Place) -> None:
     Node.objects.filter(pk=place.node.pk).update(gpus={"A100": 2, "V100-SXM2": 1})
     text = v1(role={"gpuNumber": 1}, gpuType="V100")
     (found,) = refused(place, text)
@@ -118,12 +118,12 @@ def test_gpu_type_that_no_node_has_offers_those_there_are(place: Place) -> None:
 
 
 @pytest.mark.parametrize("state", ["cordoned", "draining", "down"])
-def test_gpus_of_a_node_that_takes_no_jobs_now_are_waited_for(place: Place, state: str) -> None:
+def test_gpus_of_unavailable_node_are_accepted_to_wait(place: Place, state: str) -> None:
     Node.objects.filter(pk=place.node.pk).update(gpus={"A100": 2}, state=state)
     assert submission.submit(place.owner, Document(v1(role={"gpuNumber": 1}, gpuType="A100"))).job.gpus == 1
 
 
-def test_gpus_of_a_cluster_whose_nodes_are_unknown_are_waited_for(place: Place) -> None:
+def test_gpus_of_cluster_without_known_nodes_are_accepted_to_wait(place: Place) -> None:
     Node.objects.all().delete()
     assert submission.submit(place.owner, Document(v1(role={"gpuNumber": 1}))).job.gpus == 1
 
@@ -131,7 +131,7 @@ def test_gpus_of_a_cluster_whose_nodes_are_unknown_are_waited_for(place: Place) 
 @pytest.mark.parametrize(
     "uri", ["pfs://pfs-1/data", "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/", "nas://fs-1.cn/x/"]
 )
-def test_data_that_no_setting_admits_is_refused_and_left_out(place: Place, uri: str) -> None:
+def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(place: Place, uri: str) -> None:
     told(place, NOTHING)
     text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
@@ -153,13 +153,13 @@ def test_data_that_no_setting_admits_is_refused_and_left_out(place: Place, uri: 
         Facilities(images=False, plain=False, datasets=("oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/",)),
     ],
 )
-def test_data_that_settings_admit_or_map_is_taken(place: Place, facilities: Facilities) -> None:
+def test_data_admitted_or_mapped_by_settings_is_accepted(place: Place, facilities: Facilities) -> None:
     told(place, facilities)
     source = {"Uri": "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/y/", "MountPath": "/mnt/data"}
     assert submission.submit(place.owner, Document(dlc(DataSources=[source]))).job.pk
 
 
-def test_dataset_that_nobody_knows_is_refused_and_one_of_the_settings_is_not_noted(place: Place) -> None:
+def test_dataset_unknown_is_refused_and_configured_one_has_no_note(place: Place) -> None:
     told(place, NOTHING)
     text = dlc(DataSources=[{"DataSourceId": "d-1", "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
@@ -179,7 +179,9 @@ def test_dataset_that_nobody_knows_is_refused_and_one_of_the_settings_is_not_not
         (SharedFolder("/data/sets/a/b"), False),
     ],
 )
-def test_folder_is_taken_where_the_settings_admit_it(place: Place, folder: SharedFolder, taken: bool) -> None:
+def test_folder_is_accepted_only_when_admitted_by_settings(
+    place: Place, folder: SharedFolder, taken: bool
+) -> None:
     told(place, Facilities(images=False, plain=False, folders=(folder,)))
     text = v1(dataDir="file:///data/sets/a")
     if taken:
@@ -189,7 +191,7 @@ def test_folder_is_taken_where_the_settings_admit_it(place: Place, folder: Share
 
 
 @pytest.mark.parametrize("uri", ["hdfs://host:9000/code", "https://git.example.com/a.git"])
-def test_code_dir_that_is_not_fetched_is_refused_and_left_out(place: Place, uri: str) -> None:
+def test_code_dir_not_fetched_is_refused_and_can_be_dropped(place: Place, uri: str) -> None:
     told(place, Facilities(images=False, plain=False, code=("https://git.example.com",)))
     text = v1(codeDir=uri)
     (found,) = refused(place, text)
@@ -201,13 +203,13 @@ def test_code_dir_that_is_not_fetched_is_refused_and_left_out(place: Place, uri:
     assert submission.submit(place.owner, Document(after(text, found, "without_code"))).job.pk
 
 
-def test_data_dir_elsewhere_is_only_told_to_the_job(place: Place) -> None:
+def test_data_dir_on_foreign_storage_is_accepted(place: Place) -> None:
     told(place, NOTHING)
     text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
     assert submission.submit(place.owner, Document(text)).job.pk
 
 
-def test_code_source_that_nobody_knows_or_admits_is_refused(place: Place) -> None:
+def test_code_source_unknown_or_not_admitted_is_refused(place: Place) -> None:
     told(place, Facilities(images=False, plain=False, code=("https://github.com",), code_ids=("code-2",)))
     by_id = dlc(CodeSource={"CodeSourceId": "code-1", "MountPath": "/root/code"})
     (found,) = refused(place, by_id)
@@ -227,13 +229,13 @@ def test_srun_without_slurm_is_refused_on_its_line_and_removed(place: Place) -> 
     assert submission.submit(place.owner, Document(after(text, found, "without_srun"))).job.pk
 
 
-def test_several_nodes_of_a_script_without_slurm_are_refused(place: Place) -> None:
+def test_script_for_several_nodes_without_slurm_is_refused(place: Place) -> None:
     told(place, NOTHING)
     (found,) = refused(place, sbatch("srun hostname", "--nodes=2", "--ntasks=2"))
     assert found.code == "one_node_without_slurm"
 
 
-def test_modules_where_there_are_none_are_refused_and_removed(place: Place) -> None:
+def test_modules_without_module_system_are_refused_and_removed(place: Place) -> None:
     told(place, NOTHING)
     text = sbatch("module load cuda/12.4\npython3 train.py")
     (found,) = refused(place, text)
@@ -241,28 +243,28 @@ def test_modules_where_there_are_none_are_refused_and_removed(place: Place) -> N
     assert submission.submit(place.owner, Document(after(text, found, "without_modules"))).job.pk
 
 
-def test_srun_and_modules_on_slurm_are_taken_without_a_note(place: Place) -> None:
+def test_srun_and_modules_on_slurm_are_accepted_without_note(place: Place) -> None:
     told(place, Facilities(images=False, plain=False, slurm=True))
     text = sbatch("module load cuda/12.4\nsrun python3 train.py", "--job-name=train", "--cpus-per-task=1")
     codes = {note.code for note in submission.submit(place.owner, Document(text)).notes}
     assert "needs_slurm" not in codes
 
 
-def test_commands_inside_an_image_are_its_own(place: Place) -> None:
+def test_slurm_command_inside_image_is_accepted(place: Place) -> None:
     told(place, Facilities(images=True, plain=False, modules=False))
     assert submission.submit(
         place.owner, Document(v1(image="hpc/slurm", role={"command": "srun true"}))
     ).job.pk
 
 
-def test_size_that_nobody_knows_is_refused_and_default_taken(place: Place) -> None:
+def test_size_unknown_is_refused_and_default_can_be_used(place: Place) -> None:
     text = dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": None})
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("size_not_known", "/roles/0/resources/instance_type")
     assert submission.submit(place.owner, Document(after(text, found, "instance_type"))).job.pk
 
 
-def test_size_that_nobody_knows_does_not_replace_amounts(place: Place) -> None:
+def test_size_unknown_does_not_replace_given_amounts(place: Place) -> None:
     amounts = {"CPU": "3", "Memory": "5Gi"}
     job = submission.submit(
         place.owner, Document(dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": amounts}))
@@ -271,7 +273,7 @@ def test_size_that_nobody_knows_does_not_replace_amounts(place: Place) -> None:
     assert (resources.cpu_milli, resources.memory_mib) == (3000, 5120)
 
 
-def test_other_cluster_that_has_everything_is_offered(place: Place) -> None:
+def test_other_cluster_with_everything_is_offered(place: Place) -> None:
     told(place, NOTHING)
     for slug, facilities in (("none", NOTHING), ("gpus", Facilities(images=True, plain=False))):
         kept = facilities.to_json()
@@ -285,13 +287,13 @@ def test_other_cluster_that_has_everything_is_offered(place: Place) -> None:
     ]
 
 
-def test_cluster_that_has_told_nothing_takes_everything_but_gpus(place: Place) -> None:
+def test_cluster_without_reported_facilities_accepts_image_and_data(place: Place) -> None:
     text = dlc(role={"Image": "a/b"}, DataSources=[{"Uri": "pfs://x/y", "MountPath": "/mnt/data"}])
     assert submission.submit(place.owner, Document(text)).job.pk
 
 
 @pytest.mark.parametrize("kind", ["nothing", "without_mount", "without_srun"])
-def test_action_that_cannot_be_done_is_an_error(kind: str) -> None:
+def test_action_not_applicable_raises_error(kind: str) -> None:
     with pytest.raises(feasibility.CannotActError):
         feasibility.apply_action(Document(v1(), "openpai-v1"), kind, "7")
 
@@ -301,7 +303,7 @@ HERE = Facilities(images=False, plain=True, modules=False, folders=(), code=(), 
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_built_in_template_runs_on_a_machine_without_gpus_and_has_no_notes(place: Place, name: str) -> None:
+def test_built_in_template_runs_without_gpus_and_has_no_notes(place: Place, name: str) -> None:
     told(place, HERE)
     template = SHIPPED[name]
     answers = first_answers(template, submission.quotas_open_to(place.owner))
@@ -314,7 +316,7 @@ def test_built_in_template_runs_on_a_machine_without_gpus_and_has_no_notes(place
     assert (submitted.job.gpus, submitted.job.file.spec.roles[0].image) == (0, "")
 
 
-def test_plain_command_of_the_command_line_has_no_notes(place: Place, tmp_path: Path) -> None:
+def test_cli_plain_command_has_no_notes(place: Place, tmp_path: Path) -> None:
     told(place, HERE)
     wanted = job_building.JobOptions(argv=("python3", "-c", "print(1)"))
     file = job_building.create_file(wanted, trees.address("a" * 64), tmp_path)

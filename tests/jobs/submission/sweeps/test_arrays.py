@@ -48,7 +48,7 @@ def files(sweep: Sweep) -> list[JobFile]:
     return [JobFile.objects.get(job=run.job) for run in commands.latest(sweep)]
 
 
-def test_each_index_is_a_job_with_the_variables_of_a_task(place: Place) -> None:
+def test_array_index_becomes_job_with_slurm_variables(place: Place) -> None:
     sweep = submitted(place)
     assert (sweep.name, sweep.at_once, sweep.names) == ("sim", 2, ["env.SLURM_ARRAY_TASK_ID"])
     runs = commands.latest(sweep)
@@ -69,12 +69,12 @@ def test_each_index_is_a_job_with_the_variables_of_a_task(place: Place) -> None:
         assert "# which of them\n" in file.text
 
 
-def test_no_job_of_slurm_has_the_number_of_an_array(place: Place) -> None:
+def test_array_number_exceeds_every_slurm_job_id(place: Place) -> None:
     number = arrays.number_of(submitted(place).public_id)
     assert 67_108_863 < number < 2**32, "above MaxJobId, and still a number for Slurm's programs"
 
 
-def test_a_secret_in_the_script_is_one_in_every_job_and_not_in_the_file_of_all(place: Place) -> None:
+def test_array_script_secret_is_stored_per_job_and_masked_in_files(place: Place) -> None:
     sweep = submitted(place)
     assert "hush" not in sweep.file
     for file in files(sweep):
@@ -83,7 +83,7 @@ def test_a_secret_in_the_script_is_one_in_every_job_and_not_in_the_file_of_all(p
         assert (secret.name, secret.reveal()) == ("API_TOKEN", "hush")
 
 
-def test_a_script_of_another_program_gets_the_index_as_well(place: Place) -> None:
+def test_array_of_python_script_gets_index_variable(place: Place) -> None:
     text = '#!/usr/bin/env python3\n#SBATCH -a 1-2 -c1 --mem=1G\nimport os\nprint(os.environ["X"])\n'
     found = files(submitted(place, text))
     assert [file.spec.env["SLURM_ARRAY_TASK_ID"] for file in found] == ["1", "2"]
@@ -91,20 +91,20 @@ def test_a_script_of_another_program_gets_the_index_as_well(place: Place) -> Non
     assert "import os" in found[0].spec.roles[0].command
 
 
-def test_how_many_at_once_can_be_said_with_the_request(place: Place) -> None:
+def test_array_concurrency_limit_can_be_set_by_request(place: Place) -> None:
     assert submitted(place, at_once=3).at_once == 3
     assert submitted(place, TEXT.replace("%2\n", "\n")).at_once == 4
     assert submitted(place, TEXT.replace("%2\n", "%50\n")).at_once == 4
 
 
-def test_parameters_beside_an_array_are_refused(place: Place) -> None:
+def test_array_with_sweep_parameters_is_refused(place: Place) -> None:
     with pytest.raises(Refused) as caught:
         commands.submit(place.owner, SweepRequest(Document(TEXT), grid={"env.LR": [1]}))
     assert [problem.code for problem in caught.value.problems] == ["sweep_of_array"]
     assert not Job.objects.exists()
 
 
-def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
+def test_array_request_repeated_returns_same_sweep(place: Place) -> None:
     asked = SweepRequest(Document(TEXT))
     first, _before = commands.submit(place.owner, asked, "k")
     assert commands.submit(place.owner, asked, "k") == (first, True)
@@ -113,7 +113,7 @@ def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
     assert Job.objects.count() == 4
 
 
-def test_one_job_is_not_made_of_an_array(place: Place) -> None:
+def test_array_submitted_as_single_job_is_refused(place: Place) -> None:
     with pytest.raises(Refused) as caught:
         submission.submit(place.owner, Document(TEXT))
     [problem] = caught.value.problems
@@ -121,7 +121,7 @@ def test_one_job_is_not_made_of_an_array(place: Place) -> None:
     assert problem.params == {"count": 4, "at_once": 2}
 
 
-def test_what_is_wrong_with_all_is_told_once_where_it_stands_in_the_file_of_all(place: Place) -> None:
+def test_array_problem_common_to_all_jobs_is_reported_once(place: Place) -> None:
     text = TEXT.replace("-t 10", "-t 10 -d afterok:nobodyknows1")
     with pytest.raises(Refused) as caught:
         submitted(place, text)
@@ -130,7 +130,7 @@ def test_what_is_wrong_with_all_is_told_once_where_it_stands_in_the_file_of_all(
     assert not Sweep.objects.exists()
 
 
-def test_the_file_of_all_comes_back_with_as_many_at_once_as_are_allowed_now(place: Place) -> None:
+def test_array_file_shows_current_concurrency_limit(place: Place) -> None:
     sweep = submitted(place)
     kept = TEXT.replace("hush", "{{API_TOKEN}}")
     assert arrays.file_of(sweep).splitlines()[:4] == kept.splitlines()[:4]
@@ -142,7 +142,7 @@ def test_the_file_of_all_comes_back_with_as_many_at_once_as_are_allowed_now(plac
         assert arrays.file_of(again) == again.file.replace("0-9:3%2", written)
 
 
-def test_what_ran_again_is_the_same_task(place: Place) -> None:
+def test_array_rerun_keeps_slurm_index(place: Place) -> None:
     sweep = submitted(place)
     second = commands.latest(sweep)[1].job
     transitions.end(second, attempt_of(second), State.FAILED, Reason(ReasonCode.EXIT_CODE))
@@ -150,7 +150,7 @@ def test_what_ran_again_is_the_same_task(place: Place) -> None:
     assert JobFile.objects.get(job=made).spec.env["SLURM_ARRAY_TASK_ID"] == "3"
 
 
-def test_a_preview_is_of_the_first_and_the_quota_of_all_at_once(place: Place) -> None:
+def test_array_preview_shows_first_job_and_total_quota(place: Place) -> None:
     found = preview.of_document(place.owner, Document(TEXT), submission.JobTarget())
     assert (found.jobs, found.at_once, found.spec.name) == (4, 2, "sim-0")
     assert found.spec.env["SLURM_ARRAY_TASK_ID"] == "0"
@@ -172,9 +172,7 @@ def test_a_preview_is_of_the_first_and_the_quota_of_all_at_once(place: Place) ->
     st.integers(1, 3),
     st.lists(st.tuples(st.sampled_from(["look", "stop", "end"]), st.integers(0, 3)), max_size=8),
 )
-def test_never_more_than_the_limit_are_under_way_whatever_happens(
-    place: Place, most: int, steps: list[tuple[str, int]]
-) -> None:
+def test_array_never_exceeds_concurrency_limit(place: Place, most: int, steps: list[tuple[str, int]]) -> None:
     """Jobs end and are stopped, workers look or don't: nothing but the rows says whose turn it is."""
     sweep = submitted(place, TEXT.replace("0-9:3%2", f"0-3%{most}"))
     to_the_end = [("look", 0), ("end", 0)] * 4
@@ -198,7 +196,7 @@ def under_way(sweep: Sweep) -> list[State]:
     return [state for state in now if state not in TERMINAL and state is not State.QUEUED]
 
 
-def test_a_member_may_stop_none_of_it(place: Place) -> None:
+def test_array_stop_by_other_user_is_refused(place: Place) -> None:
     sweep = submitted(place)
     with pytest.raises(submission.Forbidden):
         commands.stop(User.objects.create_user("bob"), sweep)

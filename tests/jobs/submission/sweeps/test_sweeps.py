@@ -53,13 +53,13 @@ def ended(job: Job, state: State = State.SUCCEEDED) -> None:
     transitions.end(job, attempt_of(job), state, Reason(code))
 
 
-def test_a_grid_is_every_combination_and_a_list_is_what_it_says() -> None:
+def test_sweep_combinations_expand_grid_and_keep_list() -> None:
     grid = combinations({"a": [1, 2], "b": ["x", "y"]}, [])
     assert grid == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
     assert combinations({}, [{"a": 1}, {"b": 2}]) == [{"a": 1}, {"b": 2}]
 
 
-def test_values_have_types_and_stand_where_they_shall() -> None:
+def test_sweep_values_keep_types_and_fill_their_places() -> None:
     base = spec("t", env={"LR": "1"})
     values = {"env.LR": 0.5, "env.NEW": "n", "roles.0.resources.gpus": 2, "priority": 7}
     [made] = expand(base, [values])
@@ -83,7 +83,7 @@ def test_values_have_types_and_stand_where_they_shall() -> None:
         ),
     ],
 )
-def test_what_no_job_can_be_is_told_once(
+def test_sweep_invalid_values_are_reported_once(
     values: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(CannotSweepError) as caught:
@@ -103,13 +103,13 @@ def test_what_no_job_can_be_is_told_once(
         ({f"p{number}": [1] for number in range(21)}, [], "sweep_too_many"),
     ],
 )
-def test_how_much_a_sweep_may_be(grid: dict[str, Any], listed: list[Any], code: str) -> None:
+def test_sweep_outside_size_limits_is_refused(grid: dict[str, Any], listed: list[Any], code: str) -> None:
     with pytest.raises(CannotSweepError) as caught:
         combinations(grid, listed)
     assert caught.value.problems[0].code == code
 
 
-def test_each_job_says_its_own_value_in_the_file_of_all(place: Place) -> None:
+def test_sweep_job_file_contains_its_own_value(place: Place) -> None:
     sweep = submitted(place)
     runs = commands.latest(sweep)
     assert [run.job.name for run in runs] == ["lr-1", "lr-2", "lr-3"]
@@ -118,13 +118,13 @@ def test_each_job_says_its_own_value_in_the_file_of_all(place: Place) -> None:
     assert all("// one file for all" in text for text in texts)
 
 
-def test_job_of_a_sweep_has_no_note_of_a_word_that_was_filled(place: Place) -> None:
+def test_sweep_job_with_filled_words_has_no_unfilled_note(place: Place) -> None:
     for run in commands.latest(submitted(place)):
         codes = [row["code"] for row in JobFile.objects.get(job=run.job).notes]
         assert "word_unfilled" not in codes
 
 
-def test_at_most_so_many_are_under_way(place: Place) -> None:
+def test_sweep_runs_no_more_than_its_limit_at_once(place: Place) -> None:
     sweep = submitted(place, at_once=2, count=5)
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["PENDING", "PENDING", "QUEUED", "QUEUED", "QUEUED"]
@@ -136,7 +136,7 @@ def test_at_most_so_many_are_under_way(place: Place) -> None:
     assert states(sweep) == ["FAILED", "PENDING", "PENDING", "PENDING", "QUEUED"]
 
 
-def test_why_one_waits_for_its_turn(place: Place) -> None:
+def test_sweep_waiting_job_shows_turn_as_reason(place: Place) -> None:
     sweep = submitted(place, at_once=1, count=2)
     reconcile.drain(place.cluster.pk)
     job = commands.latest(sweep)[1].job
@@ -146,7 +146,7 @@ def test_why_one_waits_for_its_turn(place: Place) -> None:
     assert words.startswith("Waiting for its turn in the sweep (at most 1 job")
 
 
-def test_a_turn_that_was_missed_is_made_up_for(place: Place) -> None:
+def test_sweep_missed_turn_is_caught_up(place: Place) -> None:
     sweep = submitted(place, at_once=1, count=2)
     first = commands.latest(sweep)[0].job
     Job.objects.filter(pk=first.pk).update(state="SUCCEEDED")
@@ -154,7 +154,7 @@ def test_a_turn_that_was_missed_is_made_up_for(place: Place) -> None:
     assert not SweepRun.objects.filter(sweep=sweep, waits=True).exists()
 
 
-def test_all_are_accepted_or_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_failing_midway_creates_no_jobs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     count, store = [0], submission.store
 
     def fails_at_last(*args: Any, **more: Any) -> Job:
@@ -169,7 +169,7 @@ def test_all_are_accepted_or_none(place: Place, monkeypatch: pytest.MonkeyPatch)
     assert (Job.objects.count(), Sweep.objects.count()) == (0, 0)
 
 
-def test_a_problem_of_all_is_told_once(place: Place) -> None:
+def test_sweep_problem_common_to_all_jobs_is_reported_once(place: Place) -> None:
     asked = SweepRequest(
         Document(TEXT.replace('"UserCommand"', '"Priority": 99, "UserCommand"')), grid={"lr": [1, 2]}
     )
@@ -178,7 +178,7 @@ def test_a_problem_of_all_is_told_once(place: Place) -> None:
     assert len(caught.value.problems) == 1
 
 
-def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
+def test_sweep_request_repeated_returns_same_sweep(place: Place) -> None:
     asked = SweepRequest(Document(TEXT), grid={"lr": [1, 2]})
     first, before = commands.submit(place.owner, asked, "key")
     again, replayed = commands.submit(place.owner, asked, "key")
@@ -188,7 +188,7 @@ def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
         commands.submit(place.owner, SweepRequest(Document(TEXT), grid={"lr": [3]}), "key")
 
 
-def test_failed_ones_again_is_one_act_that_repeats_nothing(place: Place) -> None:
+def test_sweep_rerun_repeats_only_failed_jobs_and_only_once(place: Place) -> None:
     sweep = submitted(place)
     reconcile.drain(place.cluster.pk)
     runs = commands.latest(sweep)
@@ -201,14 +201,14 @@ def test_failed_ones_again_is_one_act_that_repeats_nothing(place: Place) -> None
     assert commands.latest(sweep)[0].values == runs[0].values
 
 
-def test_stopping_it_stops_all_and_starts_none(place: Place) -> None:
+def test_sweep_stop_stops_all_jobs_and_starts_none(place: Place) -> None:
     sweep = submitted(place, at_once=1)
     assert commands.stop(place.owner, sweep) == 3
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["STOPPED"] * 3
 
 
-def test_only_its_owner_and_admins_of_the_workspace_act_on_it(place: Place) -> None:
+def test_sweep_actions_are_limited_to_owner_and_workspace_admins(place: Place) -> None:
     sweep = submitted(place)
     member, stranger = User.objects.create_user("mia"), User.objects.create_user("eve")
     Membership.objects.create(workspace=place.workspace, user=member, role=Role.DEVELOPER)

@@ -39,7 +39,7 @@ def _page(client: Client, job: Job) -> str:
     return client.get(reverse("job", args=[job.public_id]), {"tab": "connect"}).content.decode()
 
 
-def test_the_commands_name_this_replica_this_host_and_this_port(
+def test_connect_tab_commands_name_replica_host_and_port(
     client: Client, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_SSH_PORT = 2200
@@ -59,7 +59,7 @@ def test_the_commands_name_this_replica_this_host_and_this_port(
     )
 
 
-def test_the_host_keys_fingerprint_is_shown_and_is_what_a_client_sees(
+def test_connect_tab_shows_host_key_fingerprint_seen_by_clients(
     client: Client, job: Job, tmp_path: Path
 ) -> None:
     required.skip_without("ssh-keygen", "openssh-client")
@@ -71,9 +71,7 @@ def test_the_host_keys_fingerprint_is_shown_and_is_what_a_client_sees(
     assert said.split()[1] == sshhost.fingerprint(tmp_path)
 
 
-def test_a_key_for_the_job_is_downloaded_and_then_in_the_commands(
-    client: Client, job: Job, tmp_path: Path
-) -> None:
+def test_job_key_is_downloaded_and_used_in_commands(client: Client, job: Job, tmp_path: Path) -> None:
     required.skip_without("ssh-keygen", "openssh-client")
     answer = client.post(reverse("job_key", args=[job.public_id]))
     assert answer["Content-Disposition"] == f'attachment; filename="job-{job.public_id}.key"'
@@ -91,13 +89,13 @@ def test_a_key_for_the_job_is_downloaded_and_then_in_the_commands(
     assert f"ssh -p 2222 -i job-{job.public_id}.key {job.public_id}.main-0@testserver" in _page(client, job)
 
 
-def test_no_key_is_made_for_a_job_that_has_ended(client: Client, job: Job) -> None:
+def test_job_key_for_ended_job_is_not_created(client: Client, job: Job) -> None:
     Job.objects.filter(pk=job.pk).update(state=State.FAILED)
     assert client.post(reverse("job_key", args=[job.public_id])).status_code == 302
     assert not SshKey.objects.exists()
 
 
-def test_whoever_may_read_but_not_enter_has_no_such_tab(job: Job) -> None:
+def test_connect_tab_is_hidden_from_readers_without_access(job: Job) -> None:
     Job.objects.filter(pk=job.pk).update(visibility="PUBLIC")
     member = make_user()
     make_membership(member, job.workspace, Role.DEVELOPER)
@@ -108,7 +106,7 @@ def test_whoever_may_read_but_not_enter_has_no_such_tab(job: Job) -> None:
     assert "ssh -p" not in page
 
 
-def test_switched_off_and_unreachable_gateways_say_so(
+def test_connect_tab_shows_disabled_or_failed_ssh_gateway(
     client: Client, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_SSH_PORT = 0
@@ -121,7 +119,7 @@ def test_switched_off_and_unreachable_gateways_say_so(
     assert "SSH is unavailable" not in _page(client, job)
 
 
-def test_who_is_inside_is_listed_and_can_be_put_out(client: Client, job: Job) -> None:
+def test_access_session_is_listed_and_can_be_ended(client: Client, job: Job) -> None:
     entry = AccessSession.objects.create(
         user=job.owner, replica=replica_of(job), kind="ssh", address="192.0.2.7"
     )
@@ -133,7 +131,7 @@ def test_who_is_inside_is_listed_and_can_be_put_out(client: Client, job: Job) ->
     assert "192.0.2.7" not in _page(client, job)
 
 
-def test_an_admin_ends_entries_in_the_admin(job: Job) -> None:
+def test_access_session_can_be_ended_by_admin(job: Job) -> None:
     entry = AccessSession.objects.create(user=job.owner, replica=replica_of(job), kind="ssh")
     root = make_user("root", admin=True)
     client = Client()
@@ -144,7 +142,7 @@ def test_an_admin_ends_entries_in_the_admin(job: Job) -> None:
     assert entry.end_asked_by == root
 
 
-def test_a_key_is_added_listed_and_removed(client: Client, job: Job) -> None:
+def test_ssh_key_is_added_listed_and_removed(client: Client, job: Job) -> None:
     confirm(client)
     assert client.post(reverse("settings_ssh_keys"), {"text": KEY}).status_code == 302
     page = client.get(reverse("settings_ssh_keys")).content.decode()
@@ -155,7 +153,7 @@ def test_a_key_is_added_listed_and_removed(client: Client, job: Job) -> None:
     assert not SshKey.objects.exists()
 
 
-def test_a_bad_key_is_refused_where_it_was_pasted_and_kept_there(client: Client) -> None:
+def test_ssh_key_invalid_is_refused_and_input_stays(client: Client) -> None:
     confirm(client)
     answer = client.post(reverse("settings_ssh_keys"), {"text": "ssh-dss AAAA me", "title": "old"})
     assert answer.status_code == 422
@@ -164,7 +162,7 @@ def test_a_bad_key_is_refused_where_it_was_pasted_and_kept_there(client: Client)
     assert "ssh-dss AAAA me" in page
 
 
-def test_the_config_lines_are_what_openssh_reads(client: Client, job: Job, tmp_path: Path) -> None:
+def test_ssh_config_lines_are_valid_for_openssh(client: Client, job: Job, tmp_path: Path) -> None:
     required.skip_without("ssh", "openssh-client")
     page = _page(client, job)
     lines = page.partition('id="ssh-config">')[2].partition("</pre>")[0]
@@ -181,7 +179,7 @@ def test_the_config_lines_are_what_openssh_reads(client: Client, job: Job, tmp_p
 # --- what it serves --------------------------------------------------------------------------------------
 
 
-def test_what_it_serves_is_there_with_the_commands_for_each_client(client: Client, job: Job) -> None:
+def test_connect_tab_lists_endpoint_with_client_commands(client: Client, job: Job) -> None:
     endpoint = make_endpoint(replica_of(job), port=8888, path="/lab", host="192.0.2.9")
     page = _page(client, job)
     login = f"{job.public_id}.main-0@testserver"
@@ -199,7 +197,7 @@ def test_what_it_serves_is_there_with_the_commands_for_each_client(client: Clien
     assert "192.0.2.9" not in page
 
 
-def test_where_an_admin_allows_it_the_address_inside_the_network_is_shown(client: Client, job: Job) -> None:
+def test_connect_tab_shows_network_address_when_allowed_by_admin(client: Client, job: Job) -> None:
     make_endpoint(replica_of(job), port=8888, host="192.0.2.9")
     Cluster.objects.filter(pk=job.cluster_id).update(shows_addresses=True)
     page = _page(client, job)
@@ -213,7 +211,7 @@ def test_where_an_admin_allows_it_the_address_inside_the_network_is_shown(client
     assert "192.0.2.9" not in _page(other, job)
 
 
-def test_what_is_not_ready_says_why_and_what_was_found_is_offered(client: Client, job: Job) -> None:
+def test_connect_tab_explains_unready_endpoint_and_offers_found_port(client: Client, job: Job) -> None:
     lacking: dict[str, Any] = {"why": "other_port", "why_params": {"port": 8888, "other": 7860}}
     make_endpoint(replica_of(job), port=8888, ready=False, **lacking)
     found = make_endpoint(replica_of(job), label="7860", port=7860, source="found")
@@ -226,7 +224,7 @@ def test_what_is_not_ready_says_why_and_what_was_found_is_offered(client: Client
     assert found.slug not in overview
 
 
-def test_the_logs_place_on_the_machine_is_for_the_consoles_admins(client: Client, job: Job) -> None:
+def test_connect_tab_shows_log_path_only_to_console_admins(client: Client, job: Job) -> None:
     LogStream.objects.filter(attempt__job=job).update(live_path=f"{job.public_id}/1/logs/main-0.output")
     assert "tail -F" not in _page(client, job)
     root = Client()

@@ -27,7 +27,9 @@ def ended(people: People) -> Job:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_members_may_not_and_strangers_find_nothing(people: People, job: Job, verb: str) -> None:
+def test_job_action_is_refused_to_members_and_hidden_from_strangers(
+    people: People, job: Job, verb: str
+) -> None:
     assert browser(people.member).post(f"/jobs/{job.public_id}/{verb}").status_code == 403
     assert browser(people.stranger).post(f"/jobs/{job.public_id}/{verb}").status_code == 404
     assert browser().post(f"/jobs/{job.public_id}/{verb}").status_code == 302
@@ -36,18 +38,18 @@ def test_members_may_not_and_strangers_find_nothing(people: People, job: Job, ve
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_looking_at_the_address_of_a_verb_does_nothing(people: People, job: Job, verb: str) -> None:
+def test_job_action_by_get_is_not_allowed(people: People, job: Job, verb: str) -> None:
     assert browser(people.owner).get(f"/jobs/{job.public_id}/{verb}").status_code == 405
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_foreign_site_can_do_nothing(people: People, job: Job, verb: str) -> None:
+def test_job_action_without_csrf_token_is_refused(people: People, job: Job, verb: str) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(people.owner)
     assert client.post(f"/jobs/{job.public_id}/{verb}").status_code == 403
 
 
-def test_a_waiting_job_is_stopped_at_once(people: People, job: Job) -> None:
+def test_stop_of_waiting_job_takes_effect_at_once(people: People, job: Job) -> None:
     client = browser(people.owner)
     assert client.post(f"/jobs/{job.public_id}/stop")["Location"] == f"/jobs/{job.public_id}/"
     job.refresh_from_db()
@@ -55,7 +57,7 @@ def test_a_waiting_job_is_stopped_at_once(people: People, job: Job) -> None:
     assert "alice" in seen(client.get(f"/jobs/{job.public_id}/"))
 
 
-def test_a_running_job_is_asked_to_stop_and_says_so(people: People) -> None:
+def test_stop_of_running_job_is_requested_and_shown(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     client = browser(people.manager)
     client.post(f"/jobs/{job.public_id}/stop")
@@ -63,7 +65,7 @@ def test_a_running_job_is_asked_to_stop_and_says_so(people: People) -> None:
     assert "Stopping." in seen(client.get(f"/jobs/{job.public_id}/"))
 
 
-def test_the_chosen_ones_are_stopped_and_the_others_told(people: People) -> None:
+def test_stop_of_selected_jobs_reports_those_not_stopped(people: People) -> None:
     mine = [make_job(State.RUNNING, owner=people.owner, quota=people.quota) for _each in range(2)]
     other = make_job(State.RUNNING, owner=people.member, quota=people.quota)
     hidden = make_job(State.RUNNING, owner=people.stranger)
@@ -77,12 +79,12 @@ def test_the_chosen_ones_are_stopped_and_the_others_told(people: People) -> None
     assert "2 jobs could not be stopped." in text
 
 
-def test_the_list_to_go_back_to_is_our_own(people: People) -> None:
+def test_stop_redirect_to_foreign_site_is_ignored(people: People) -> None:
     response = browser(people.owner).post("/jobs/stop", {"next": "https://evil.example/"})
     assert response["Location"] == "/jobs/"
 
 
-def test_retry_is_a_new_job_and_a_double_click_one(people: People) -> None:
+def test_retry_creates_one_job_despite_double_click(people: People) -> None:
     job = ended(people)
     client = browser(people.owner)
     places = {client.post(f"/jobs/{job.public_id}/retry", {"key": "k9"})["Location"] for _twice in range(2)}
@@ -91,7 +93,7 @@ def test_retry_is_a_new_job_and_a_double_click_one(people: People) -> None:
     assert (again.name, again.origin) == ("helloworld_16be675e", job)
 
 
-def test_retry_of_a_job_that_has_not_ended_asks_first(people: People) -> None:
+def test_retry_of_running_job_asks_for_confirmation(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
     client = browser(people.owner)
     page = seen(client.get(f"/jobs/{job.public_id}/"))
@@ -104,7 +106,7 @@ def test_retry_of_a_job_that_has_not_ended_asks_first(people: People) -> None:
     assert "second copy" not in seen(client.get(f"/jobs/{ended(people).public_id}/"))
 
 
-def test_a_reader_without_a_right_to_submit_is_told(people: People) -> None:
+def test_retry_without_submit_right_is_refused_with_message(people: People) -> None:
     job = ended(people)
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
     Membership.objects.filter(user=people.member).update(role=Role.VIEWER)
@@ -113,13 +115,13 @@ def test_a_reader_without_a_right_to_submit_is_told(people: People) -> None:
     assert Job.objects.count() == 1
 
 
-def test_what_can_not_run_again_leads_to_its_file(people: People) -> None:
+def test_retry_of_unreadable_job_leads_to_new_job_page(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota, text="{", dialect="openpai-v1")
     response = browser(people.owner).post(f"/jobs/{job.public_id}/retry")
     assert response["Location"] == f"/jobs/new?like={job.public_id}"
 
 
-def test_sharing_opens_and_closes(people: People, job: Job) -> None:
+def test_share_opens_and_closes_job(people: People, job: Job) -> None:
     client = browser(people.owner)
     for visibility in (Visibility.PUBLIC, Visibility.PRIVATE):
         client.post(f"/jobs/{job.public_id}/share", {"visibility": visibility})
@@ -127,14 +129,14 @@ def test_sharing_opens_and_closes(people: People, job: Job) -> None:
         assert job.visibility == visibility
 
 
-def test_an_ended_job_is_deleted(people: People) -> None:
+def test_delete_removes_ended_job(people: People) -> None:
     job = ended(people)
     client = browser(people.owner)
     assert client.post(f"/jobs/{job.public_id}/delete")["Location"] == "/jobs/"
     assert client.get(f"/jobs/{job.public_id}/").status_code == 404
 
 
-def test_a_running_job_is_not_deleted(people: People) -> None:
+def test_delete_of_running_job_is_refused(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     response = browser(people.owner).post(f"/jobs/{job.public_id}/delete", follow=True)
     assert "Stop the job first." in seen(response)

@@ -7,7 +7,7 @@ from tests.factories import make_job
 from tests.jobs.web.conftest import People, browser
 
 
-def test_readers_get_the_submitted_text(people: People) -> None:
+def test_job_file_is_downloaded_as_submitted_by_readers(people: People) -> None:
     job = make_job(
         owner=people.owner, quota=people.quota, name="a b/ü", text='{"名": 1}', dialect="openpai-v1"
     )
@@ -18,7 +18,7 @@ def test_readers_get_the_submitted_text(people: People) -> None:
         assert response["Content-Type"].startswith("text/plain")
 
 
-def test_members_get_it_once_it_is_shared(people: People) -> None:
+def test_job_file_is_open_to_members_only_after_sharing(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{}")
     client = browser(people.member)
     assert client.get(f"/jobs/{job.public_id}/file").status_code == 403
@@ -26,13 +26,13 @@ def test_members_get_it_once_it_is_shared(people: People) -> None:
     assert client.get(f"/jobs/{job.public_id}/file").status_code == 200
 
 
-def test_strangers_find_nothing(people: People) -> None:
+def test_job_file_is_hidden_from_strangers(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{}")
     assert browser(people.stranger).get(f"/jobs/{job.public_id}/file").status_code == 404
     assert browser().get(f"/jobs/{job.public_id}/file").status_code == 302
 
 
-def test_it_is_written_in_any_dialect_for_those_who_may_read_it(people: People) -> None:
+def test_job_file_is_converted_to_other_dialect_for_readers(people: People) -> None:
     text = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
     job = make_job(owner=people.owner, quota=people.quota, name="a", text=text, dialect="openpai-v1")
     address = f"/jobs/{job.public_id}/file?as=dlc-params"
@@ -46,7 +46,7 @@ def test_it_is_written_in_any_dialect_for_those_who_may_read_it(people: People) 
     assert browser(people.owner).get(f"/jobs/{job.public_id}/file?as=word").status_code == 404
 
 
-def test_what_can_not_be_read_any_more_says_why(people: People) -> None:
+def test_job_file_unreadable_for_conversion_shows_error(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{", dialect="openpai-v1")
     response = browser(people.owner).get(f"/jobs/{job.public_id}/file?as=dlc")
     assert response.status_code == 422

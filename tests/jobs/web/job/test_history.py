@@ -39,14 +39,14 @@ def page(people: People, job: Job, who: str = "owner", **asked: str) -> str:
 @pytest.mark.parametrize(
     ("who", "status"), [("owner", 200), ("manager", 200), ("admin", 200), ("member", 403), ("stranger", 404)]
 )
-def test_it_is_for_those_who_may_read_the_job(
+def test_history_is_limited_to_readers_of_job(
     people: People, chain: list[Job], who: str, status: int
 ) -> None:
     client = browser(getattr(people, who))
     assert client.get(reverse("job_history", args=[chain[0].public_id])).status_code == status
 
 
-def test_each_step_says_what_it_changed_and_how_it_ended(people: People, chain: list[Job]) -> None:
+def test_history_step_shows_changes_and_result(people: People, chain: list[Job]) -> None:
     told = page(people, chain[2])
     for line in (
         "--lr 0.1 → 0.01 (Start command)",
@@ -62,7 +62,7 @@ def test_each_step_says_what_it_changed_and_how_it_ended(people: People, chain: 
     assert reverse("job_history", args=[chain[1].public_id]) in told
 
 
-def test_what_one_may_not_read_stays_closed_and_what_one_may_not_see_ends_it(people: People) -> None:
+def test_history_hides_unreadable_changes_and_stops_at_invisible_job(people: People) -> None:
     elsewhere = make_quota()
     hidden = clone(people, None, "secret-start", quota=elsewhere, owner=people.stranger)
     theirs = clone(people, hidden, "their-step", owner=people.member)
@@ -76,7 +76,7 @@ def test_what_one_may_not_read_stays_closed_and_what_one_may_not_see_ends_it(peo
     assert "their-step → my-step" in page(people, mine, "manager")
 
 
-def test_a_deleted_one_is_passed_by(people: People, chain: list[Job]) -> None:
+def test_history_passes_over_deleted_job(people: People, chain: list[Job]) -> None:
     Job.objects.filter(pk=chain[1].pk).update(deleted_at=now())
     told = page(people, chain[2])
     assert "Deleted job." in told
@@ -84,7 +84,7 @@ def test_a_deleted_one_is_passed_by(people: People, chain: list[Job]) -> None:
     assert "Original job" in told
 
 
-def test_a_long_one_goes_on_on_the_next_page(
+def test_history_of_long_chain_continues_on_next_page(
     people: People, chain: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "MOST", 2)
@@ -113,7 +113,7 @@ def job(people: People) -> Job:
     )
 
 
-def test_the_page_begins_with_the_difference_and_follows_the_text(people: People, job: Job) -> None:
+def test_job_difference_is_shown_at_start_and_follows_text(people: People, job: Job) -> None:
     client = browser(people.owner)
     told = seen(client.get(reverse("job_new"), {"like": job.public_id}))
     assert "Only the name differs from train." in told
@@ -129,7 +129,7 @@ def test_the_page_begins_with_the_difference_and_follows_the_text(people: People
 
 
 @pytest.mark.parametrize("who", ["member", "stranger"])
-def test_nobody_learns_anothers_file_from_a_difference(people: People, job: Job, who: str) -> None:
+def test_job_difference_hides_unreadable_original(people: People, job: Job, who: str) -> None:
     client = browser(getattr(people, who))
     sent = {"origin": job.public_id, "text": "{}", "dialect": "dlc"}
     told = seen(client.post(reverse("job_difference"), sent))

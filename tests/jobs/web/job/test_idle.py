@@ -44,7 +44,7 @@ def url(job: Job) -> str:
     return f"/jobs/{job.public_id}/"
 
 
-def test_the_owner_is_told_on_the_page_and_keeps_it_there(people: People, job: Job) -> None:
+def test_job_page_shows_idle_warning_and_owner_keeps_job(people: People, job: Job) -> None:
     text = seen(browser(people.owner).get(url(job)))
     assert "The job is not using its resources." in text
     assert "Unless used again, the job will be stopped:" in text
@@ -56,7 +56,7 @@ def test_the_owner_is_told_on_the_page_and_keeps_it_there(people: People, job: J
     assert "Can't keep the job running" in seen(again)
 
 
-def test_who_may_not_keep_it(people: People, job: Job) -> None:
+def test_keep_running_is_limited_to_owner_and_admins(people: People, job: Job) -> None:
     assert "Keep running" not in seen(browser(people.member).get(url(job)))
     assert browser(people.member).post(f"{url(job)}keep").status_code == 403
     assert browser(people.stranger).post(f"{url(job)}keep").status_code == 404
@@ -68,7 +68,7 @@ def test_who_may_not_keep_it(people: People, job: Job) -> None:
     assert Idleness.objects.get().kept == 1
 
 
-def test_what_was_measured_is_on_a_tab_for_those_who_may_read(people: People, job: Job) -> None:
+def test_metrics_tab_shows_measurements_to_readers(people: People, job: Job) -> None:
     at = now()
     ReplicaUsage.objects.create(
         replica=replica_of(job),
@@ -89,11 +89,11 @@ def test_what_was_measured_is_on_a_tab_for_those_who_may_read(people: People, jo
     assert browser(people.stranger).get(f"{url(job)}?tab=metrics").status_code == 404
 
 
-def test_a_job_that_was_not_measured_says_so(people: People, job: Job) -> None:
+def test_metrics_tab_without_measurements_shows_notice(people: People, job: Job) -> None:
     assert "No metrics" in seen(browser(people.owner).get(f"{url(job)}?tab=metrics"))
 
 
-def test_quotas_and_nodes_name_what_is_held_and_not_used(people: People, job: Job) -> None:
+def test_quota_and_node_pages_show_idle_holdings(people: People, job: Job) -> None:
     Node.objects.create(
         cluster=people.quota.cluster, name="n1", cpu_milli=8000, memory_mib=8192, gpus={"A100": 4}
     )
@@ -115,7 +115,7 @@ def test_quotas_and_nodes_name_what_is_held_and_not_used(people: People, job: Jo
     assert "The job is not using its resources." not in seen(browser(people.owner).get("/nodes/"))
 
 
-def test_the_api_says_since_when_while_it_runs(people: People, job: Job) -> None:
+def test_job_api_shows_idle_since_only_while_running(people: People, job: Job) -> None:
     address = f"/api/console/v1/jobs/{job.public_id}"
     assert browser(people.owner).get(address).json()["idle_since"] is not None
     Job.objects.update(state=State.STOPPED)

@@ -45,7 +45,7 @@ def url(job: Job, tab: str = "") -> str:
 
 
 @pytest.mark.parametrize("tab", ["", "replicas", "logs", "events", "file"])
-def test_owner_and_managers_see_every_tab(people: People, job: Job, tab: str) -> None:
+def test_job_page_shows_every_tab_to_owner_and_managers(people: People, job: Job, tab: str) -> None:
     for user in (people.owner, people.manager, people.admin):
         response = browser(user).get(url(job, tab))
         assert response.status_code == 200
@@ -53,7 +53,7 @@ def test_owner_and_managers_see_every_tab(people: People, job: Job, tab: str) ->
 
 
 @pytest.mark.parametrize("tab", ["", "replicas", "logs", "events", "file"])
-def test_members_see_name_state_and_reason_only(people: People, job: Job, tab: str) -> None:
+def test_job_page_shows_members_only_name_state_and_reason(people: People, job: Job, tab: str) -> None:
     text = seen(browser(people.member).get(url(job, tab)))
     assert "train" in text
     assert "Running" in text
@@ -62,7 +62,7 @@ def test_members_see_name_state_and_reason_only(people: People, job: Job, tab: s
     assert f"/jobs/{job.public_id}/stop" not in text
 
 
-def test_a_shared_job_can_be_read_but_not_stopped(people: People, job: Job) -> None:
+def test_job_page_of_shared_job_is_readable_but_not_stoppable(people: People, job: Job) -> None:
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
     text = seen(browser(people.member).get(url(job, "file")))
     assert SECRET in text
@@ -70,25 +70,25 @@ def test_a_shared_job_can_be_read_but_not_stopped(people: People, job: Job) -> N
 
 
 @pytest.mark.parametrize("part", [None, "job-head", "job-tab"])
-def test_a_stranger_learns_nothing(people: People, job: Job, part: str | None) -> None:
+def test_job_page_is_hidden_from_strangers(people: People, job: Job, part: str | None) -> None:
     headers = fragment(part) if part else {}
     assert browser(people.stranger).get(url(job), headers=headers).status_code == 404
     assert browser().get(url(job), headers=headers).status_code == 302
 
 
-def test_a_fragment_is_checked_as_the_page_is(people: People, job: Job) -> None:
+def test_job_page_fragment_has_same_access_check(people: People, job: Job) -> None:
     text = seen(browser(people.member).get(url(job, "file"), headers=fragment("job-tab")))
     assert SECRET not in text
 
 
-def test_the_head_alone_is_fetched_anew(people: People, job: Job) -> None:
+def test_job_page_head_is_refreshed_alone(people: People, job: Job) -> None:
     text = seen(browser(people.owner).get(url(job, "events"), headers=fragment("job-head")))
     assert text.startswith('<div id="job-head"')
     assert f'hx-get="/jobs/{job.public_id}/?tab=events"' in text
     assert "<html" not in text
 
 
-def test_a_waiting_job_says_why_and_what_would_start_it(people: People) -> None:
+def test_job_page_of_waiting_job_shows_reason_and_remedy(people: People) -> None:
     params = {"cluster": "This machine", "gpu_type": "TITANX", "types": None}
     job = make_job(owner=people.owner, quota=people.quota, reason_code="no_such_gpu", reason_params=params)
     text = seen(browser(people.owner).get(url(job)))
@@ -96,7 +96,7 @@ def test_a_waiting_job_says_why_and_what_would_start_it(people: People) -> None:
     assert "Remove the GPU request or choose another cluster." in text
 
 
-def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: People) -> None:
+def test_job_page_of_failure_shows_cause_and_last_lines_as_text(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     Replica.objects.filter(pk=replica_of(job).pk).update(exit_code=127)
     lines = [f"line {number}" for number in range(40)]
@@ -107,7 +107,7 @@ def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: Peopl
     assert "Exit code 127" in seen(response)
 
 
-def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
+def test_job_page_shows_success_with_failed_replicas(people: People) -> None:
     spec = make_spec(
         roles=(RoleSpec(name="main", command="x", completion=CompletionPolicy(min_failed=None)),)
     )
@@ -127,13 +127,13 @@ def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
     assert 'data-tab-state="warning"' in text
 
 
-def test_the_cause_is_not_for_members(people: People) -> None:
+def test_job_page_hides_failure_cause_from_members(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     write_log(job, b"a secret of hers\n")
     assert "a secret of hers" not in seen(browser(people.member).get(url(job)))
 
 
-def test_notes_of_the_submission_stay_with_the_job(people: People, job: Job) -> None:
+def test_job_page_keeps_submission_notes(people: People, job: Job) -> None:
     text = '{\n  "tmp": {}\n}'
     notes = [{"code": "form_snapshot", "pointer": "/tmp", "params": {"key": "tmp"}}]
     JobFile.objects.filter(job=job).update(text=text, notes=notes)
@@ -142,7 +142,7 @@ def test_notes_of_the_submission_stay_with_the_job(people: People, job: Job) -> 
     assert "line 2, column" in shown
 
 
-def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, job: Job) -> None:
+def test_job_page_links_origin_and_derived_jobs(people: People, job: Job) -> None:
     child = make_job(owner=people.owner, quota=people.quota, name="train-2", origin=job)
     hidden = make_job(owner=people.stranger, name="hidden", origin=job)
     assert f'<a href="/jobs/{job.public_id}/">train</a>' in seen(browser(people.owner).get(url(child)))
@@ -151,7 +151,7 @@ def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, jo
     assert hidden.public_id not in parent
 
 
-def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
+def test_job_page_opens_endpoints_once_ready(people: People, job: Job) -> None:
     endpoint = make_endpoint(replica_of(job), ready=False)
     assert "No process is listening yet." in seen(browser(people.owner).get(url(job)))
     endpoint.ready = True
@@ -160,7 +160,7 @@ def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
         assert "Open jupyter" in seen(browser(people.owner).get(url(job, tab)))
 
 
-def test_replicas_page_by_page(people: People) -> None:
+def test_replicas_tab_is_paginated(people: People) -> None:
     spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=250),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     client = browser(people.owner)
@@ -175,12 +175,12 @@ def test_replicas_page_by_page(people: People) -> None:
     assert [row.replica.index for row in back.rows] == list(range(100, 200))
 
 
-def test_a_replica_that_did_not_use_its_image_is_marked(people: People, job: Job) -> None:
+def test_replicas_tab_marks_unused_image(people: People, job: Job) -> None:
     Replica.objects.filter(pk=replica_of(job).pk).update(image_used=False)
     assert "image not used" in seen(browser(people.owner).get(url(job, "replicas")))
 
 
-def test_replicas_of_an_earlier_attempt_can_be_looked_at(people: People, job: Job) -> None:
+def test_replicas_tab_shows_earlier_attempt(people: People, job: Job) -> None:
     Replica.objects.filter(pk=replica_of(job).pk).update(node="old-node")
     make_replica(new_attempt(job, 2), node="new-node", run=1)
     Job.objects.filter(pk=job.pk).update(attempt_number=2)
@@ -190,7 +190,7 @@ def test_replicas_of_an_earlier_attempt_can_be_looked_at(people: People, job: Jo
     assert "Attempts" in seen(client.get(url(job)))
 
 
-def test_the_log_of_the_first_failure_is_the_one_that_opens(people: People) -> None:
+def test_logs_tab_opens_log_of_first_failure(people: People) -> None:
     spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=3),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     client = browser(people.owner)
@@ -203,11 +203,11 @@ def test_the_log_of_the_first_failure_is_the_one_that_opens(people: People) -> N
 
 
 @pytest.mark.parametrize("query", ["replica=nobody/0", "replica=main/99", "attempt=x"])
-def test_a_log_that_is_not_there_is_no_error(people: People, job: Job, query: str) -> None:
+def test_logs_tab_with_missing_log_returns_page(people: People, job: Job, query: str) -> None:
     assert browser(people.owner).get(url(job, f"logs&{query}")).status_code == 200
 
 
-def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None:
+def test_events_tab_shows_sentences_newest_first(people: People, job: Job) -> None:
     Event.objects.create(job=job, kind=Event.Kind.SUBMITTED, actor=people.owner)
     params = {"role": "main", "index": 0, "state": "FAILED", "exit_code": 127}
     Event.objects.create(job=job, kind=Event.Kind.REPLICA_ENDED, params=params)
@@ -217,20 +217,20 @@ def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None
 
 
 @pytest.mark.parametrize("kind", Event.Kind.values)
-def test_every_kind_of_event_can_be_told(people: People, job: Job, kind: str) -> None:
+def test_events_tab_has_text_for_every_event_kind(people: People, job: Job, kind: str) -> None:
     Event.objects.create(job=job, kind=kind)
     [told] = browser(people.owner).get(url(job, "events")).context["events"]
     assert told.text
 
 
 @pytest.mark.parametrize("code", list(ReasonCode))
-def test_every_reason_is_a_sentence_on_the_page(people: People, job: Job, code: ReasonCode) -> None:
+def test_job_page_renders_every_reason(people: People, job: Job, code: ReasonCode) -> None:
     Job.objects.filter(pk=job.pk).update(reason_code=code, reason_params={})
     assert browser(people.owner).get(url(job)).status_code == 200
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_every_state_has_a_page(people: People, state: State) -> None:
+def test_job_page_renders_every_state(people: People, state: State) -> None:
     job = make_job(state, owner=people.owner, quota=people.quota, dialect="openpai-v1")
     text = seen(browser(people.owner).get(url(job)))
     assert (f"/jobs/{job.public_id}/stop" in text) is not job.is_ended
@@ -244,18 +244,18 @@ def live_logs(people: People, job: Job) -> list[str]:
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_overview_has_the_log_unless_the_head_shows_its_end(people: People, state: State) -> None:
+def test_overview_shows_log_unless_head_shows_its_end(people: People, state: State) -> None:
     spec = make_spec(roles=(RoleSpec(name="chief", command="x"), RoleSpec(name="worker", command="x")))
     job = make_job(state, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
     assert live_logs(people, job) == ([] if state is State.FAILED else ["chief"])
 
 
-def test_the_live_log_stays_while_the_rest_is_fetched_anew(people: People, job: Job) -> None:
+def test_live_log_is_not_part_of_refreshed_fragments(people: People, job: Job) -> None:
     for part in ("job-head", "job-tab"):
         assert b"<log-view" not in browser(people.owner).get(url(job), headers=fragment(part)).content
 
 
-def test_the_live_log_is_for_those_who_may_read_it(people: People, job: Job) -> None:
+def test_live_log_is_limited_to_readers(people: People, job: Job) -> None:
     assert b"<log-view" not in browser(people.member).get(url(job)).content
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
     assert b"<log-view" in browser(people.member).get(url(job)).content
@@ -264,7 +264,7 @@ def test_the_live_log_is_for_those_who_may_read_it(people: People, job: Job) -> 
 @pytest.mark.parametrize(
     ("tab", "most"), [("", 21), ("replicas", 17), ("logs", 16), ("events", 14), ("file", 14)]
 )
-def test_queries_do_not_grow_with_replicas_and_history(
+def test_job_page_query_count_does_not_grow_with_replicas_and_history(
     people: People, tab: str, most: int, django_assert_max_num_queries: Queries
 ) -> None:
     spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=60),))
@@ -283,7 +283,7 @@ def test_queries_do_not_grow_with_replicas_and_history(
         client.get(url(job, tab))
 
 
-def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people: People) -> None:
+def test_job_page_shows_retained_folder_and_container_of_failed_replica(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     folder, command = "jobs/abc/1/work/main-0", "podman export --output=x.tar x"
     params = {"exit_code": 1, "kept_s": 3600, "kept_folder": folder, "kept_container": command}
@@ -307,13 +307,13 @@ def test_terminal_tab_shows_the_job_id_in_the_head(people: People, job: Job) -> 
     assert shown.rpartition(">")[2] == job.public_id
 
 
-def test_overview_of_a_job_that_never_ran_has_no_log(people: People) -> None:
+def test_overview_of_never_started_job_has_no_log(people: People) -> None:
     never = make_job(State.STOPPED, owner=people.owner, quota=people.quota)
     Replica.objects.filter(attempt__job=never).delete()
     assert "<log-view" not in seen(browser(people.owner).get(url(never)))
 
 
-def test_main_button_of_an_interactive_job_opens_what_it_serves(people: People, job: Job) -> None:
+def test_main_button_of_interactive_job_opens_its_endpoint(people: People, job: Job) -> None:
     client = browser(people.owner)
     assert "btn-primary" not in seen(client.get(url(job))).partition('id="job-head"')[2].partition("</h1>")[2]
     TemplateUse.objects.create(job=job, shipped="jupyterlab", number=SHIPPED["jupyterlab"].version)
@@ -328,12 +328,12 @@ def test_main_button_of_an_interactive_job_opens_what_it_serves(people: People, 
     assert "Open JupyterLab" not in seen(browser(people.member).get(url(job)))
 
 
-def test_keys_of_the_tabs_are_in_their_order(people: People, job: Job) -> None:
+def test_tab_keys_follow_their_order(people: People, job: Job) -> None:
     tabs = seen(browser(people.owner).get(url(job))).partition('class="tabs"')[2].partition("</nav>")[0]
     assert re.findall(r'data-key="(.)"', tabs) == [*"12345678t"]
 
 
-def test_metrics_tab_shows_cpu_in_the_unit_of_its_chart(people: People, job: Job) -> None:
+def test_metrics_tab_shows_cpu_in_chart_unit(people: People, job: Job) -> None:
     points = [[now().timestamp(), None, 6]]
     columns = {"at": now(), "cpu_s": 1, "cpu_milli": 60, "memory_mib": 100, "points": points}
     ReplicaUsage.objects.create(replica=replica_of(job), **columns)
@@ -342,7 +342,7 @@ def test_metrics_tab_shows_cpu_in_the_unit_of_its_chart(people: People, job: Job
 
 
 @pytest.mark.parametrize("end_kind", ["", "user_stop"])
-def test_replicas_that_were_ended_for_another_say_which_failed(people: People, end_kind: str) -> None:
+def test_replicas_ended_because_of_another_name_failed_replica(people: People, end_kind: str) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     attempt = attempt_of(job)
     Replica.objects.filter(attempt=attempt).delete()

@@ -53,7 +53,7 @@ def smaller(owner: User, quota: Quota, name: str) -> Job:
     )
 
 
-def test_the_page_says_why_and_what_would_start_it(people: People, job: Job) -> None:
+def test_waiting_job_page_shows_reason_and_possible_changes(people: People, job: Job) -> None:
     text = page_of(people.owner, job)
     assert "Waiting for 8 A100 GPUs: 5 A100 GPUs free on This machine now. Request 5 A100 GPUs" in text
     assert "Position 1 in queue." in text
@@ -62,12 +62,12 @@ def test_the_page_says_why_and_what_would_start_it(people: People, job: Job) -> 
     assert 'data-live="job:' + job.public_id + ' queue"' in text
 
 
-def test_lists_tell_the_same(people: People, job: Job) -> None:
+def test_job_lists_show_queue_position(people: People, job: Job) -> None:
     for address in ("/jobs/", "/"):
         assert "Position 1 in queue." in seen(browser(people.owner).get(address))
 
 
-def test_who_is_ahead_is_named_as_far_as_one_may_know(people: People, job: Job) -> None:
+def test_waiting_job_page_names_jobs_ahead_only_if_visible(people: People, job: Job) -> None:
     elsewhere = make_quota(cluster=people.quota.cluster)
     stranger = smaller(people.stranger, elsewhere, "secret")
     behind = smaller(people.owner, people.quota, "behind")
@@ -80,7 +80,7 @@ def test_who_is_ahead_is_named_as_far_as_one_may_know(people: People, job: Job) 
     assert "secret" not in text
 
 
-def test_a_click_applies_the_change_and_stops_the_one_that_waited(people: People, job: Job) -> None:
+def test_instead_action_submits_changed_job_and_stops_waiting_one(people: People, job: Job) -> None:
     client = browser(people.owner)
     response = client.post(f"/jobs/{job.public_id}/instead", {"kind": "gpu_type", "value": "P100"})
     again = Job.objects.exclude(pk=job.pk).get()
@@ -94,14 +94,16 @@ def test_a_click_applies_the_change_and_stops_the_one_that_waited(people: People
 @pytest.mark.parametrize(
     "change", [("gpus", "5"), ("gpus", "0"), ("gpus", "99"), ("replicas", "2"), ("x", "1")]
 )
-def test_only_smaller_is_a_change(people: People, job: Job, change: tuple[str, str]) -> None:
+def test_instead_action_accepts_only_smaller_requests(
+    people: People, job: Job, change: tuple[str, str]
+) -> None:
     browser(people.owner).post(f"/jobs/{job.public_id}/instead", {"kind": change[0], "value": change[1]})
     assert Job.objects.count() == (2 if change == ("gpus", "5") else 1)
     job.refresh_from_db()
     assert job.state == (State.STOPPED if change == ("gpus", "5") else State.QUEUED)
 
 
-def test_another_quota_with_room_is_offered_and_taken(people: People, job: Job) -> None:
+def test_instead_action_moves_job_to_quota_with_room(people: People, job: Job) -> None:
     Quota.objects.filter(pk=people.quota.pk).update(gpus=4)
     Reservation.objects.update(active=False)
     other = make_quota(people.quota.workspace, people.quota.cluster, "roomy")
@@ -112,13 +114,13 @@ def test_another_quota_with_room_is_offered_and_taken(people: People, job: Job) 
     assert Job.objects.exclude(pk=job.pk).get().quota == other
 
 
-def test_what_runs_is_not_changed(people: People, job: Job) -> None:
+def test_instead_action_on_running_job_changes_nothing(people: People, job: Job) -> None:
     Job.objects.filter(pk=job.pk).update(state=State.RUNNING)
     browser(people.owner).post(f"/jobs/{job.public_id}/instead", {"kind": "gpu_type", "value": "P100"})
     assert Job.objects.count() == 1
 
 
-def test_hold_and_release_are_buttons(people: People, job: Job) -> None:
+def test_hold_and_release_are_buttons_on_job_page(people: People, job: Job) -> None:
     client = browser(people.owner)
     assert "Hold" in page_of(people.owner, job)
     client.post(f"/jobs/{job.public_id}/hold")
@@ -133,14 +135,14 @@ def test_hold_and_release_are_buttons(people: People, job: Job) -> None:
     assert "Only waiting jobs can be held." not in page_of(people.owner, job)
 
 
-def test_members_see_the_reason_and_are_offered_nothing(people: People, job: Job) -> None:
+def test_waiting_job_page_shows_members_reason_without_actions(people: People, job: Job) -> None:
     text = page_of(people.member, job)
     assert "Position 1 in queue." in text
     assert "Start now with" not in text
     assert "Hold" not in text
 
 
-def test_the_api_holds_releases_and_tells_the_same(people: People, job: Job) -> None:
+def test_job_api_holds_releases_and_shows_reason(people: People, job: Job) -> None:
     client = browser(people.owner)
     address = f"/api/console/v1/jobs/{job.public_id}"
     assert "Position 1 in queue." in client.get(address).json()["reason"]["message"]
@@ -174,7 +176,7 @@ def test_hold_of_another_persons_job_requires_a_reason(
 
 
 @pytest.mark.parametrize("who", ["owner", "manager", "admin"])
-def test_reason_of_a_hold_is_shown_to_all_who_see_the_job(people: People, job: Job, who: str) -> None:
+def test_hold_reason_is_shown_to_all_viewers_of_job(people: People, job: Job, who: str) -> None:
     address = f"/api/console/v1/jobs/{job.public_id}"
     answer = browser(getattr(people, who)).post(
         f"{address}/hold", {"reason": " the data are moving "}, content_type="application/json"
@@ -188,7 +190,7 @@ def test_reason_of_a_hold_is_shown_to_all_who_see_the_job(people: People, job: J
 
 
 @pytest.mark.parametrize(("who", "status"), [("member", 403), ("stranger", 404)])
-def test_hold_by_a_person_without_the_right_is_refused_before_its_reason_is_read(
+def test_hold_without_right_is_refused_before_reason_is_read(
     people: People, job: Job, who: str, status: int
 ) -> None:
     client = browser(getattr(people, who))
@@ -199,7 +201,7 @@ def test_hold_by_a_person_without_the_right_is_refused_before_its_reason_is_read
             submission.hold(people.member, job)
 
 
-def test_reason_of_a_hold_has_a_limit_of_length(people: People, job: Job) -> None:
+def test_hold_reason_has_length_limit(people: People, job: Job) -> None:
     client, address = browser(people.admin), f"/api/console/v1/jobs/{job.public_id}/hold"
     longest = "x" * submission.LONGEST_REASON
     for reason, status in ((longest + "x", 400), (longest, 200)):
@@ -207,7 +209,7 @@ def test_reason_of_a_hold_has_a_limit_of_length(people: People, job: Job) -> Non
         assert answer.status_code == status
 
 
-def test_queries_do_not_grow_with_the_queue(
+def test_waiting_job_page_query_count_does_not_grow_with_queue(
     people: People, job: Job, django_assert_max_num_queries: object
 ) -> None:
     for number in range(12):

@@ -21,7 +21,7 @@ def post(people: People, who: str = "owner", **said: Any) -> Any:
 
 
 @pytest.mark.parametrize("do", ["submit", "sweep"])
-def test_submit_makes_the_sweep_and_goes_to_its_page(people: People, do: str) -> None:
+def test_array_submission_creates_sweep_and_redirects_to_its_page(people: People, do: str) -> None:
     response = post(people, do=do)
     sweep = Sweep.objects.get()
     assert response["Location"] == f"/sweeps/{sweep.public_id}"
@@ -31,12 +31,12 @@ def test_submit_makes_the_sweep_and_goes_to_its_page(people: People, do: str) ->
     assert "SLURM_ARRAY_JOB_ID" in page
 
 
-def test_a_file_that_is_uploaded_is_one_too(people: People) -> None:
+def test_array_upload_creates_sweep(people: People) -> None:
     upload = SimpleUploadedFile("sim.sh", TEXT.encode())
     assert post(people, text="", upload=upload)["Location"].startswith("/sweeps/")
 
 
-def test_the_page_says_how_many_jobs_it_will_be_before_it_is_sent(people: People) -> None:
+def test_array_check_shows_job_count_before_submission(people: People) -> None:
     page = seen(post(people, do="check"))
     assert "--array=0-5%2 makes this a sweep. Jobs: 6, at most 2 at a time." in page
     assert "Submit 6 jobs" in page
@@ -46,7 +46,7 @@ def test_the_page_says_how_many_jobs_it_will_be_before_it_is_sent(people: People
     assert not Sweep.objects.exists()
 
 
-def test_the_button_of_a_plain_script_stays_as_it_is(people: People) -> None:
+def test_plain_script_keeps_plain_submit_button(people: People) -> None:
     plain = TEXT.replace("#SBATCH --array=0-5%2\n", "")
     page = seen(post(people, do="check", text=plain))
     assert "Submit 1 job" not in page
@@ -61,7 +61,7 @@ def test_the_button_of_a_plain_script_stays_as_it_is(people: People) -> None:
         ({"sweep_parameters": "env.LR = 1, 2"}, "Use parameters or an array, not both"),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_typed_is_lost(
+def test_array_problem_is_shown_and_input_is_retained(
     people: People, said: dict[str, str], told: str
 ) -> None:
     response = post(people, **said)
@@ -73,12 +73,12 @@ def test_what_is_wrong_is_told_and_nothing_typed_is_lost(
     assert (Sweep.objects.count(), Job.objects.count(), Draft.objects.count()) == (0, 0, 1)
 
 
-def test_the_number_typed_beside_the_script_counts_before_its_own(people: People) -> None:
+def test_array_limit_in_form_overrides_script(people: People) -> None:
     assert post(people, sweep_at_once="4").status_code == 302
     assert Sweep.objects.get().at_once == 4
 
 
-def test_the_same_page_with_another_script_is_not_sent_twice(people: People) -> None:
+def test_array_resubmission_with_changed_script_is_refused(people: People) -> None:
     post(people)
     response = post(people, text=TEXT.replace("0-5", "0-4"))
     assert response.status_code == 409
@@ -86,12 +86,12 @@ def test_the_same_page_with_another_script_is_not_sent_twice(people: People) -> 
 
 
 @pytest.mark.parametrize("who", ["member", "manager", "admin"])
-def test_each_who_may_submit_owns_their_own(people: People, who: str) -> None:
+def test_array_submission_is_owned_by_its_submitter(people: People, who: str) -> None:
     assert post(people, who).status_code == 302
     assert Sweep.objects.get().owner == getattr(people, who)
 
 
-def test_a_stranger_sends_nothing_to_a_place_that_is_not_theirs(people: People) -> None:
+def test_array_submission_to_foreign_place_is_refused(people: People) -> None:
     quota = people.quota
     place = f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}"
     assert post(people, "stranger", place=place).status_code == 422
@@ -99,7 +99,7 @@ def test_a_stranger_sends_nothing_to_a_place_that_is_not_theirs(people: People) 
     assert not Sweep.objects.exists()
 
 
-def test_the_file_of_all_is_for_those_who_may_read_it(people: People) -> None:
+def test_sweep_file_is_limited_to_readers(people: People) -> None:
     post(people)
     address = f"/sweeps/{Sweep.objects.get().public_id}/file"
     response = browser(people.owner).get(address)
@@ -113,7 +113,7 @@ def test_the_file_of_all_is_for_those_who_may_read_it(people: People) -> None:
     assert browser(people.owner).get(address).status_code == 404, "a sweep of parameters has no such file"
 
 
-def test_a_template_may_be_an_array(people: People) -> None:
+def test_template_with_array_starts_sweep(people: People) -> None:
     template = make_template(people.owner, text=TEXT, dialect="sbatch")
     client = browser(people.owner)
     address = f"/start/{template.public_id}"

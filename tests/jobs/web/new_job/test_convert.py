@@ -17,7 +17,7 @@ def convert(client: Client, text: str, to: str, **fields: str) -> Any:
 
 
 @pytest.mark.parametrize("who", ["owner", "member", "stranger", "admin"])
-def test_it_comes_with_its_losses_and_a_name_to_keep_it_under(people: People, who: str) -> None:
+def test_convert_returns_notes_of_losses_and_file_name(people: People, who: str) -> None:
     told = convert(browser(getattr(people, who)), HELLO, "dlc-params")
     assert told["dialect"] == "openpai-v1"
     assert told["file"].endswith(".params")
@@ -28,14 +28,14 @@ def test_it_comes_with_its_losses_and_a_name_to_keep_it_under(people: People, wh
     }
 
 
-def test_whoever_typed_a_secret_goes_on_writing_with_it(people: People) -> None:
+def test_convert_masks_secret_and_returns_filled_text(people: People) -> None:
     text = json.dumps(json.loads(HELLO) | {"jobEnvs": {"API_TOKEN": 'hunter2-"quoted"'}})
     told = convert(browser(people.owner), text, "dlc")
     assert json.loads(told["text"])["Envs"]["API_TOKEN"] == "$SECRET:API_TOKEN"
     assert json.loads(told["filled"])["Envs"]["API_TOKEN"] == 'hunter2-"quoted"'
 
 
-def test_what_can_not_be_read_has_problems(people: People) -> None:
+def test_convert_of_unreadable_text_returns_problems(people: People) -> None:
     told = convert(browser(people.owner), "{", "dlc")
     assert told["text"] is None
     assert told["filled"] is None
@@ -43,10 +43,10 @@ def test_what_can_not_be_read_has_problems(people: People) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"to": "word"}, {"to": "dlc", "dialect": "word"}])
-def test_unknown_dialects_are_bad_requests(people: People, fields: dict[str, str]) -> None:
+def test_convert_with_unknown_dialect_is_bad_request(people: People, fields: dict[str, str]) -> None:
     assert browser(people.owner).post("/jobs/convert", {"text": HELLO, **fields}).status_code == 400
 
 
-def test_nobody_converts_without_signing_in(db: None) -> None:
+def test_convert_without_sign_in_is_redirected(db: None) -> None:
     response = browser().post("/jobs/convert", {"text": HELLO, "to": "dlc"})
     assert response.status_code == 302

@@ -29,16 +29,14 @@ from tests.jobs.web.test_new import JUPYTER
         ([], "-5", "-5-2"),
     ],
 )
-def test_the_number_follows_the_highest_of_the_persons_own(
-    people: People, taken: list[str], name: str, free: str
-) -> None:
+def test_free_name_follows_highest_own_number(people: People, taken: list[str], name: str, free: str) -> None:
     for each in taken:
         make_job(owner=people.owner, quota=people.quota, name=each)
     make_job(owner=people.member, quota=people.quota, name="train-50")
     assert free_name(people.owner, name) == free
 
 
-def test_a_name_of_full_length_still_gets_a_number(people: People) -> None:
+def test_free_name_of_full_length_still_gets_number(people: People) -> None:
     name = "n" * LONGEST_NAME
     found = free_name(people.owner, name)
     assert len(found) <= LONGEST_NAME
@@ -46,7 +44,7 @@ def test_a_name_of_full_length_still_gets_a_number(people: People) -> None:
 
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
-def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, dialect: str) -> None:
+def test_copy_cursor_is_in_command_in_every_dialect(people: People, dialect: str) -> None:
     text = dialects.convert(Document(JUPYTER), dialect).document.text
     copy = copy_job(
         people.owner, make_job(owner=people.owner, quota=people.quota, text=text, dialect=dialect)
@@ -57,12 +55,12 @@ def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, diale
     assert rest.startswith("jupyter notebook")
 
 
-def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
+def test_copy_of_unreadable_file_keeps_text(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{ broken", dialect="openpai-v1")
     assert copy_job(people.owner, job).document.text == "{ broken"
 
 
-def test_code_of_a_branch_is_the_same_commit_or_the_newest_as_one_chooses(people: People) -> None:
+def test_copy_with_code_branch_offers_same_or_newest_commit(people: People) -> None:
     code = {"CodeSourceId": "code-1", "Branch": "main", "Commit": "a" * 40}
     text = json.dumps({**json.loads(TEMPLATE_FILE), "CodeSource": code})
     job = make_job(owner=people.owner, quota=people.quota, text=text, dialect="dlc")

@@ -30,7 +30,7 @@ def passed(draft: Draft, since: timedelta = KEEP_EVERY) -> None:
     draft.versions.update(saved_at=timezone.now() - since - timedelta(seconds=1))
 
 
-def test_typing_keeps_one_draft_and_counts_its_changes(people: People) -> None:
+def test_draft_save_updates_one_draft_and_counts_changes(people: People) -> None:
     client = browser(people.owner)
     headers = fragment("draft-state")
     answer = client.post("/drafts/save", {"text": "{"}, headers=headers)
@@ -42,17 +42,17 @@ def test_typing_keeps_one_draft_and_counts_its_changes(people: People) -> None:
     assert Draft.objects.count() == 1
 
 
-def test_an_empty_form_is_no_draft(people: People) -> None:
+def test_draft_of_empty_form_is_not_created(people: People) -> None:
     browser(people.owner).post("/drafts/save", {"text": " \n"})
     assert not Draft.objects.exists()
 
 
-def test_what_no_database_can_hold_is_left_out(people: People) -> None:
+def test_draft_save_drops_null_characters(people: People) -> None:
     browser(people.owner).post("/drafts/save", {"text": "a\x00b"})
     assert Draft.objects.get().text == "ab"
 
 
-def test_everybody_sees_and_saves_their_own(people: People) -> None:
+def test_drafts_are_private_to_owner(people: People) -> None:
     draft = Draft.objects.create(owner=people.owner, name="hers", text="her text")
     assert "hers" in seen(browser(people.owner).get("/drafts/"))
     for user in (people.member, people.manager, people.stranger, people.admin):
@@ -64,23 +64,23 @@ def test_everybody_sees_and_saves_their_own(people: People) -> None:
     assert draft.text == "her text"
 
 
-def test_a_draft_is_deleted_on_request(people: People) -> None:
+def test_draft_delete_removes_draft(people: People) -> None:
     draft = Draft.objects.create(owner=people.owner)
     assert browser(people.owner).post(f"/drafts/{draft.pk}/delete")["Location"] == "/drafts/"
     assert not Draft.objects.exists()
 
 
-def test_no_drafts_say_where_they_come_from(people: People) -> None:
+def test_draft_list_when_empty_explains_autosave(people: People) -> None:
     assert "saved here automatically until you submit it" in seen(browser(people.owner).get("/drafts/"))
 
 
-def test_drafts_ask_for_a_sign_in(db: None) -> None:
+def test_drafts_require_sign_in(db: None) -> None:
     assert browser().get("/drafts/").status_code == 302
     assert browser().post("/drafts/save", {"text": "x"}).status_code == 302
     assert not Draft.objects.exists()
 
 
-def test_the_place_is_kept_with_the_text(people: People) -> None:
+def test_draft_keeps_chosen_place(people: People) -> None:
     client = browser(people.owner)
     place = "vision/local/default"
     save(client, HELLO, place=place)
@@ -88,7 +88,7 @@ def test_the_place_is_kept_with_the_text(people: People) -> None:
     assert client.get(f"/jobs/new?draft={draft.pk}").context["form"]["place"].value() == place
 
 
-def test_the_first_save_gives_the_page_an_address_to_come_back_to(people: People) -> None:
+def test_draft_first_save_gives_page_its_address(people: People) -> None:
     client = browser(people.owner)
     first = save(client, "{")
     draft = Draft.objects.get()
@@ -96,7 +96,7 @@ def test_the_first_save_gives_the_page_an_address_to_come_back_to(people: People
     assert "HX-Replace-Url" not in save(client, "{}", draft)
 
 
-def test_a_draft_remembers_where_it_came_from(people: People) -> None:
+def test_draft_remembers_origin_job(people: People) -> None:
     client = browser(people.owner)
     client.post("/jobs/new", {"text": HELLO, "key": "k", "do": "submit"})
     job = Job.objects.get()
@@ -104,7 +104,7 @@ def test_a_draft_remembers_where_it_came_from(people: People) -> None:
     assert Draft.objects.get().origin == job
 
 
-def test_what_a_draft_was_is_kept_once_a_minute(people: People) -> None:
+def test_draft_version_is_stored_at_most_once_a_minute(people: People) -> None:
     client = browser(people.owner)
     save(client, "first")
     for text in ("second", "third"):
@@ -116,14 +116,14 @@ def test_what_a_draft_was_is_kept_once_a_minute(people: People) -> None:
     assert {version.text for version in draft.versions.all()} == {"first", "third"}
 
 
-def test_saving_the_same_again_keeps_no_version(people: People) -> None:
+def test_draft_save_without_change_stores_no_version(people: People) -> None:
     client = browser(people.owner)
     save(client, "same")
     save(client, "same", Draft.objects.get(), window="two")
     assert not DraftVersion.objects.exists()
 
 
-def test_so_many_versions_are_kept_and_the_oldest_go(people: People) -> None:
+def test_draft_versions_over_limit_drop_oldest(people: People) -> None:
     draft = Draft.objects.create(owner=people.owner, text="now", version=500)
     long_ago = timezone.now() - timedelta(days=1)
     draft.versions.bulk_create(
@@ -135,7 +135,7 @@ def test_so_many_versions_are_kept_and_the_oldest_go(people: People) -> None:
     assert kept == [*range(2, MOST_VERSIONS + 1), 500]
 
 
-def test_a_version_is_listed_opened_and_gone_on_with(people: People) -> None:
+def test_draft_version_is_listed_opened_and_continued(people: People) -> None:
     client = browser(people.owner)
     save(client, "first")
     save(client, "second", Draft.objects.get())
@@ -153,7 +153,7 @@ def test_a_version_is_listed_opened_and_gone_on_with(people: People) -> None:
     assert draft.text == "first, changed"
 
 
-def test_a_version_of_another_draft_is_not_opened(people: People) -> None:
+def test_draft_version_of_another_draft_is_not_opened(people: People) -> None:
     mine = Draft.objects.create(owner=people.owner, text="mine")
     other = Draft.objects.create(owner=people.member, text="bob's own")
     version = other.versions.create(number=1, text="what bob had", saved_at=timezone.now())
@@ -162,7 +162,7 @@ def test_a_version_of_another_draft_is_not_opened(people: People) -> None:
         assert page.context["text"] == "mine"
 
 
-def test_what_a_second_window_types_is_kept_beside_the_first_ones(people: People) -> None:
+def test_draft_edited_in_second_window_keeps_both_texts(people: People) -> None:
     client = browser(people.owner)
     save(client, "begun")
     before = Draft.objects.get()
@@ -177,7 +177,7 @@ def test_what_a_second_window_types_is_kept_beside_the_first_ones(people: People
     assert "Edited in another window, saved separately" in seen(client.get(f"/drafts/{draft.pk}/versions"))
 
 
-def test_the_second_window_may_take_the_draft_and_the_first_text_stays_a_version(people: People) -> None:
+def test_draft_taken_by_second_window_keeps_first_text_as_version(people: People) -> None:
     client = browser(people.owner)
     save(client, "begun")
     before = Draft.objects.get()
@@ -194,7 +194,7 @@ def test_the_second_window_may_take_the_draft_and_the_first_text_stays_a_version
     )
 
 
-def test_submitting_the_second_windows_text_leaves_the_draft_of_the_first(people: People) -> None:
+def test_draft_submission_from_second_window_keeps_first_windows_draft(people: People) -> None:
     client = browser(people.owner)
     save(client, "begun")
     before = Draft.objects.get()
@@ -208,7 +208,7 @@ def test_submitting_the_second_windows_text_leaves_the_draft_of_the_first(people
     assert not draft.versions.filter(beside=True).exists()
 
 
-def test_a_key_that_was_used_before_loses_no_text(people: People) -> None:
+def test_draft_keeps_text_when_submission_key_was_used(people: People) -> None:
     client = browser(people.owner)
     client.post("/jobs/new", {"text": HELLO, "key": "k", "do": "submit"})
     changed = HELLO.replace("helloworld", "changed")
@@ -216,7 +216,7 @@ def test_a_key_that_was_used_before_loses_no_text(people: People) -> None:
     assert Draft.objects.get().text == changed
 
 
-def test_the_text_itself_is_for_its_owner(people: People) -> None:
+def test_draft_text_is_readable_only_by_owner(people: People) -> None:
     draft = Draft.objects.create(owner=people.owner, text="{}")
     answer = browser(people.owner).get(f"/drafts/{draft.pk}/file")
     assert (answer.content, answer["Content-Type"]) == (b"{}", "text/plain; charset=utf-8")

@@ -37,7 +37,7 @@ def answered(people: People, text: str) -> str:
     return seen(browser(people.owner).get(address[1], headers=fragment("dry-run")))
 
 
-def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
+def test_dry_run_of_acceptable_job_lists_findings(people: People) -> None:
     text = answered(people, job(gpus=1).replace('"true"', '"no-such-program --x"'))
     assert "Would be accepted." in text
     assert "Free capacity on" in text
@@ -48,14 +48,14 @@ def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
     assert not Job.objects.exists()
 
 
-def test_what_would_be_refused_or_wait_says_why(people: People) -> None:
+def test_dry_run_of_refused_or_waiting_job_shows_reason(people: People) -> None:
     text = answered(people, job(gpus=1).replace('"memoryMB": 8192', '"memoryMB": 819200000'))
     assert "notice-bad" in text
     assert "Would be accepted" not in text
     assert "Waiting: no P100 GPU on the cluster." in answered(people, job(gpus=1, gpu_type="P100"))
 
 
-def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
+def test_dry_run_unfinished_is_shown_as_queued_or_in_progress(people: People) -> None:
     assert "queued" in asked(people, job())
     DryRun.objects.update(state=DryRun.State.TRYING, begun_at=timezone.now())
     run = DryRun.objects.get()
@@ -65,12 +65,12 @@ def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
     assert dry_runs.answer(people.quota.cluster_id) == 1, "whoever began is gone"
 
 
-def test_what_was_typed_goes_into_no_address(people: People) -> None:
+def test_dry_run_polling_address_contains_no_input(people: People) -> None:
     shown = asked(people, job())
     assert 'hx-include="unset" hx-params="none"' in shown.split('hx-trigger="load')[1], "secrets may be in it"
 
 
-def test_nobody_else_sees_it(people: People) -> None:
+def test_dry_run_is_hidden_from_others(people: People) -> None:
     asked(people, job())
     run = DryRun.objects.get()
     for user in (people.member, people.manager, people.stranger, people.admin):
@@ -79,7 +79,7 @@ def test_nobody_else_sees_it(people: People) -> None:
     assert "queued" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
 
 
-def test_nothing_is_tried_where_the_person_may_send_nothing(people: People) -> None:
+def test_dry_run_without_submit_right_is_refused(people: People) -> None:
     place = f"{people.quota.workspace.slug}/{people.quota.cluster.slug}/{people.quota.slug}"
     client = browser(people.stranger)
     client.post("/jobs/form/dry-run", {"text": job(), "place": place})
@@ -89,12 +89,12 @@ def test_nothing_is_tried_where_the_person_may_send_nothing(people: People) -> N
         dry_runs.ask(people.stranger, Quota.objects.get(pk=people.quota.pk), spec)
 
 
-def test_a_text_with_problems_asks_nobody(people: People) -> None:
+def test_dry_run_of_invalid_text_is_not_created(people: People) -> None:
     assert "Fix 1 problem to see the preview." in asked(people, "{")
     assert not DryRun.objects.exists()
 
 
-def test_one_at_a_time_and_old_ones_go(people: People) -> None:
+def test_dry_run_replaces_earlier_one_and_removes_old_ones(people: People) -> None:
     asked(people, job())
     asked(people, job(gpus=1))
     assert DryRun.objects.count() == 1
@@ -103,13 +103,13 @@ def test_one_at_a_time_and_old_ones_go(people: People) -> None:
     assert DryRun.objects.get().owner == people.owner
 
 
-def test_no_value_of_a_secret_is_in_it(people: People) -> None:
+def test_dry_run_contains_no_secret_values(people: People) -> None:
     asked(people, "#!/bin/bash\n#SBATCH --export=NONE,API_TOKEN=canary-77aa5c1e\ntrue\n")
     assert "canary-77aa5c1e" not in DryRun.objects.get().spec_json
     assert dry_runs.answer(people.quota.cluster_id) == 1
     assert "canary" not in str(DryRun.objects.get().findings)
 
 
-def test_a_cluster_that_makes_no_sense_says_so(people: People) -> None:
+def test_dry_run_on_misconfigured_cluster_shows_error(people: People) -> None:
     Cluster.objects.update(config={"gpu": {}})
     assert "The cluster did not respond" in answered(people, job())

@@ -25,7 +25,7 @@ def apply_fix(client: Client, text: str, fix: object) -> Response:
     return client.post("/jobs/mend", {"text": text, "fix": json.dumps(fix)})
 
 
-def test_notes_have_a_sentence_and_a_place(people: People) -> None:
+def test_editor_check_note_has_message_and_line(people: People) -> None:
     answer = check(browser(people.owner), HELLO)
     assert answer["dialect"] == "openpai-v1"
     assert answer["problems"] == []
@@ -34,7 +34,7 @@ def test_notes_have_a_sentence_and_a_place(people: People) -> None:
     assert "storageGB" in storage["message"]
 
 
-def test_every_problem_is_told_at_once(people: People) -> None:
+def test_editor_check_reports_all_problems_at_once(people: People) -> None:
     broken = HELLO.replace('"taskNumber": 1', '"taskNumber": true').replace('"nvidia-smi"', '""')
     answer = check(browser(people.owner), broken)
     assert {problem["pointer"] for problem in answer["problems"]} == {
@@ -44,19 +44,19 @@ def test_every_problem_is_told_at_once(people: People) -> None:
     assert set(answer["problems"][0]) == FIELDS
 
 
-def test_a_text_of_no_dialect_is_a_problem_not_an_error(people: People) -> None:
+def test_editor_check_of_unrecognized_text_returns_problems(people: People) -> None:
     for text in ("", "hello", "\x00", "{" * 100_000):
         answer = check(browser(people.owner), text)
         assert answer["dialect"] is None
         assert answer["problems"]
 
 
-def test_an_unknown_dialect_is_a_bad_request(people: People) -> None:
+def test_editor_check_with_unknown_dialect_is_bad_request(people: People) -> None:
     response = browser(people.owner).post("/jobs/check", {"text": HELLO, "dialect": "nonsense"})
     assert response.status_code == 400
 
 
-def test_an_offered_fix_can_be_made(people: People) -> None:
+def test_editor_fix_offered_by_check_can_be_applied(people: People) -> None:
     client = browser(people.owner)
     [fix] = [note["fix"] for note in check(client, JUPYTER)["notes"] if note["fix"]]
     fixed = json.loads(apply_fix(client, JUPYTER, fix).content)["text"]
@@ -64,32 +64,32 @@ def test_an_offered_fix_can_be_made(people: People) -> None:
     assert not [note for note in check(client, fixed)["notes"] if note["fix"]]
 
 
-def test_a_fix_that_makes_no_sense_is_refused(people: People) -> None:
+def test_editor_fix_invalid_is_refused(people: People) -> None:
     client = browser(people.owner)
     for fix in ("x", {}, {"pointer": "/a"}, None):
         assert apply_fix(client, HELLO, fix).status_code == 400
     assert apply_fix(client, "{", {"pointer": "/a", "value": 1}).status_code == 400
 
 
-def test_scripts_without_a_sign_in_get_no_page(db: None) -> None:
+def test_editor_check_without_sign_in_is_unauthorized(db: None) -> None:
     response = browser().post("/jobs/check", {"text": HELLO}, headers={"Accept": "application/json"})
     assert response.status_code == 401
 
 
-def test_a_foreign_site_can_not_ask(people: People) -> None:
+def test_editor_check_without_csrf_token_is_refused(people: People) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(people.owner)
     assert client.post("/jobs/check", {"text": HELLO}).status_code == 403
 
 
-def test_what_it_was_taken_for_and_why(people: People) -> None:
+def test_editor_check_shows_detected_dialect_and_why(people: People) -> None:
     answer = check(browser(people.owner), HELLO)
     assert answer["label"] == "OpenPAI / SCM JSON (protocol v1)"
     assert answer["why"] == "has jobName and taskRoles"
     assert (answer["syntax"], answer["candidates"]) == ("json", [])
 
 
-def test_of_two_that_both_fit_neither_is_guessed(people: People) -> None:
+def test_editor_check_of_ambiguous_text_guesses_no_dialect(people: People) -> None:
     both = json.dumps({**json.loads(HELLO), "JobType": "PyTorchJob", "JobSpecs": []})
     answer = check(browser(people.owner), both)
     assert answer["dialect"] is None
@@ -100,7 +100,7 @@ def test_of_two_that_both_fit_neither_is_guessed(people: People) -> None:
     assert (chosen["dialect"], chosen["problems"]) == ("openpai-v1", [])
 
 
-def test_all_fixes_are_made_at_once(people: People) -> None:
+def test_editor_applies_all_fixes_at_once(people: People) -> None:
     client = browser(people.owner)
     broken = HELLO.replace('"jobName": "', '"jobName": "a b ').replace('"cpuNumber": 4', '"cpuNumber": "4.5"')
     fixed = client.post("/jobs/mend", {"text": broken, "fix": "all"})
@@ -121,7 +121,7 @@ def test_misspelt_key_is_renamed_by_its_button_and_not_by_submitting(people: Peo
     assert job_submission.apply_fixes(document) is document
 
 
-def test_whole_fixes_put_the_job_file_in_place_of_what_was_pasted(people: People) -> None:
+def test_editor_whole_fix_replaces_pasted_text_with_job_file(people: People) -> None:
     client = browser(people.owner)
     text = f"```json\n{HELLO}\n```\n"
     answer = check(client, text)

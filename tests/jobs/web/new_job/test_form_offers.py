@@ -9,7 +9,7 @@ from tests.jobs.web.conftest import People, browser
 from tests.jobs.web.new_job.test_form_change import DLC, change, form_of
 
 
-def test_images_datasets_with_versions_and_code_are_offered_by_their_ids(people: People) -> None:
+def test_form_offers_images_datasets_and_code_by_id(people: People) -> None:
     workspace = people.quota.workspace
     image = make_image(workspace, framework="PyTorch", version="2.4", python="3.11")
     official = make_image(None, name="plain", official=True)
@@ -24,14 +24,14 @@ def test_images_datasets_with_versions_and_code_are_offered_by_their_ids(people:
     assert f'value="{code.key}"' in form
 
 
-def test_those_of_other_workspaces_are_not(people: People) -> None:
+def test_form_offers_no_assets_of_other_workspaces(people: People) -> None:
     elsewhere = make_workspace("far-away")
     kept = (make_image(elsewhere), make_dataset(elsewhere), make_code(elsewhere))
     form = form_of(change(browser(people.owner), DLC))
     assert not [asset.key for asset in kept if asset.key in form]
 
 
-def test_what_was_retired_is_offered_no_more(people: People) -> None:
+def test_form_offers_no_retired_assets(people: People) -> None:
     image = make_image(people.quota.workspace)
     changes.retire(image)
     assert image.key not in form_of(change(browser(people.owner), DLC))

@@ -49,7 +49,7 @@ def field_of(form: str, name: str) -> str:
     return form[start:end]
 
 
-def test_what_belongs_to_quotas_is_off_on_public_resources_and_says_whose_rule_that_is(
+def test_priority_field_on_public_resources_is_disabled_with_rule(
     public: People,
 ) -> None:
     form = shown(browser(public.owner))
@@ -60,18 +60,18 @@ def test_what_belongs_to_quotas_is_off_on_public_resources_and_says_whose_rule_t
     assert 'name="quota"' not in form
 
 
-def test_on_a_quota_it_can_be_filled_in(people: People) -> None:
+def test_priority_field_on_quota_is_enabled(people: People) -> None:
     assert "disabled" not in field_of(shown(browser(people.owner)), "priority")
 
 
-def test_what_the_file_says_stays_in_reach_with_a_warning(public: People) -> None:
+def test_priority_field_with_value_in_file_stays_enabled_with_warning(public: People) -> None:
     priority = field_of(shown(browser(public.owner), with_(Priority=5)), "priority")
     assert 'value="5"' in priority
     assert "disabled" not in priority
     assert 'id="f-priority_warned"' in priority
 
 
-def test_lingjun_offers_fewer_frameworks_and_keeps_the_one_that_is_said(lingjun: People) -> None:
+def test_framework_field_on_lingjun_offers_fewer_and_keeps_current(lingjun: People) -> None:
     framework = field_of(shown(browser(lingjun.owner)), "framework")
     assert 'value="xgboost"' not in framework
     assert 'value="ray"' in framework
@@ -80,25 +80,25 @@ def test_lingjun_offers_fewer_frameworks_and_keeps_the_one_that_is_said(lingjun:
     assert "xgboost does not run on Lingjun resources." in said
 
 
-def test_bids_are_for_preemptible_resources(people: People) -> None:
+def test_bid_field_appears_only_on_preemptible_resources(people: People) -> None:
     assert BID not in shown(browser(people.owner))
     Quota.objects.filter(pk=people.quota.pk).update(source=Source.PREEMPTIBLE)
     assert BID in shown(browser(people.owner))
 
 
-def test_what_the_backend_does_not_do_is_said_beside_its_field(people: People) -> None:
+def test_field_without_effect_on_backend_is_marked(people: People) -> None:
     form = shown(browser(people.owner))
     assert "No effect on this cluster (kept for export)." in field_of(form, "vpc")
     assert "No effect on this cluster" not in field_of(form, "time-limit")
 
 
-def test_what_it_does_with_a_whole_group_is_said_once(people: People) -> None:
+def test_field_group_without_effect_is_marked_once(people: People) -> None:
     group = shown(browser(people.owner)).partition('id="group-sanity"')[2].partition("</details>")[0]
     assert group.count("No effect on this cluster") == 1
     assert group.count('class="field form-field"') > 1
 
 
-def test_the_place_that_is_chosen_counts(people: People) -> None:
+def test_form_rules_follow_chosen_place(people: People) -> None:
     other = Quota.objects.create(
         workspace=people.quota.workspace,
         cluster=people.quota.cluster,
@@ -111,17 +111,17 @@ def test_the_place_that_is_chosen_counts(people: People) -> None:
     assert BID not in shown(browser(people.owner))
 
 
-def test_whoever_may_send_jobs_nowhere_has_a_form_without_rules(people: People) -> None:
+def test_form_without_usable_quota_has_no_rules(people: People) -> None:
     Quota.objects.update(accepts_jobs=False)
     assert "disabled" not in field_of(shown(browser(people.owner)), "priority")
 
 
-def test_a_sentence_about_several_fields_is_told_at_one_that_there_is() -> None:
+def test_rule_messages_belong_to_existing_fields() -> None:
     assert all(key in FIELDS or key in ROWS for key in FIRST_FIELD.values())
     assert len(RULES) > 60
 
 
-def test_a_closed_fields_value_is_not_lost_by_a_change_beside_it(public: People) -> None:
+def test_disabled_field_value_survives_change_of_another_field(public: People) -> None:
     client = browser(public.owner)
     text = with_(Settings={"EnableCPUAffinity": True})
     answer = json.loads(
@@ -131,7 +131,7 @@ def test_a_closed_fields_value_is_not_lost_by_a_change_beside_it(public: People)
     assert unescape(answer["form"])
 
 
-def test_the_quotas_are_there_to_choose_from_with_what_is_free_in_them(people: People) -> None:
+def test_quota_field_offers_quotas_with_free_amounts(people: People) -> None:
     Quota.objects.filter(pk=people.quota.pk).update(gpus=6, kind=Kind.LINGJUN)
     Quota.objects.create(
         workspace=people.quota.workspace, cluster=people.quota.cluster, slug="b", name="Beside"
@@ -143,19 +143,19 @@ def test_the_quotas_are_there_to_choose_from_with_what_is_free_in_them(people: P
     assert "Use Beside" in form
 
 
-def test_quotas_of_others_are_not_told(people: People) -> None:
+def test_quota_field_hides_quotas_of_others(people: People) -> None:
     Quota.objects.filter(pk=people.quota.pk).update(name="Night shift")
     assert "Night shift" in shown(browser(people.owner))
     assert "Night shift" not in shown(browser(people.stranger))
 
 
-def test_only_the_frameworks_own_settings_are_asked_for(people: People) -> None:
+def test_framework_options_belong_only_to_current_framework(people: People) -> None:
     form = shown(browser(people.owner))
     assert 'name="option-createSvcForAllWorkers"' in form
     assert 'name="option-RayRedisAddress"' not in form
 
 
-def test_the_roles_and_sizes_that_there_are_are_suggested(people: People) -> None:
+def test_role_and_size_fields_suggest_known_values(people: People) -> None:
     Spec.objects.create(name="own.large", cpu_milli=8000, memory_mib=16384, price_micro=2_500_000)
     form = shown(browser(people.owner))
     assert '<option value="Master"></option>' in form

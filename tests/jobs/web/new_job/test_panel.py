@@ -95,11 +95,11 @@ def price(quota: Quota, micro: int = HOUR_MICRO) -> None:
     )
 
 
-def test_it_says_that_the_job_would_start_and_where(people: People) -> None:
+def test_panel_shows_start_and_node_of_startable_job(people: People) -> None:
     assert "Can start now on n1." in ask(people.owner, job())
 
 
-def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
+def test_panel_shows_pending_reason_of_job_not_starting(people: People) -> None:
     hold(people.quota, people.owner, 4)
     text = ask(people.owner, job())
     assert "Waiting for quota Default: 4 GPUs requested, 4 GPUs of 6 GPUs in use" in text
@@ -107,27 +107,27 @@ def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
     assert "Can start now with 2 GPUs" in text
 
 
-def test_nothing_is_kept(people: People) -> None:
+def test_panel_stores_nothing(people: People) -> None:
     models = (Job, Attempt, Request, Reservation, Draft)
     before = [model.objects.count() for model in models]
     ask(people.owner, job())
     assert [model.objects.count() for model in models] == before
 
 
-def test_the_quota_before_and_after(people: People) -> None:
+def test_panel_shows_quota_before_and_after(people: People) -> None:
     hold(people.quota, people.owner, 1)
     text = ask(people.owner, job(gpus=3))
     assert "1 in use · <b>+ 3</b> requested · 2 free" in text
     assert "4 in use" not in text
 
 
-def test_what_is_over_a_limit_is_marked(people: People) -> None:
+def test_panel_marks_amount_over_limit(people: People) -> None:
     text = ask(people.owner, job(gpus=7))
     assert "allows at most 6 GPUs" in text
     assert "over 6" in text
 
 
-def test_every_level_that_binds_is_there(people: People) -> None:
+def test_panel_shows_every_limiting_quota_level(people: People) -> None:
     people.quota.person_gpus = 5
     people.quota.save()
     quota = people.quota
@@ -139,18 +139,18 @@ def test_every_level_that_binds_is_there(people: People) -> None:
     assert text.index("<h4> Child </h4>") < text.index("<h4> Default </h4>")
 
 
-def test_without_a_price_that_is_said(people: People) -> None:
+def test_panel_without_price_shows_notice(people: People) -> None:
     assert "No price configured." in ask(people.owner, job())
 
 
-def test_a_subscription_is_paid_for_and_still_counted(people: People) -> None:
+def test_panel_for_subscription_shows_reported_cost_as_included(people: People) -> None:
     price(people.quota)
     text = ask(people.owner, dlc())
     assert "Included in the subscription of Default; no extra cost." in text
     assert told(text)["Reported cost per hour"] == "5.00"
 
 
-def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
+def test_panel_for_public_resources_shows_pay_as_you_go_price(people: People) -> None:
     people.quota.source = Source.PUBLIC
     people.quota.person_gpus = 8
     people.quota.person_cpu_milli = 64_000
@@ -164,7 +164,7 @@ def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
     assert "priced as gpu.large" in text
 
 
-def test_a_job_above_the_public_limit_would_be_refused(people: People) -> None:
+def test_panel_for_job_above_public_limit_shows_refusal(people: People) -> None:
     people.quota.source = Source.PUBLIC
     people.quota.save()
     text = ask(people.owner, job(gpus=3))
@@ -172,7 +172,7 @@ def test_a_job_above_the_public_limit_would_be_refused(people: People) -> None:
     assert "Can start now" not in text
 
 
-def test_preemptible_resources_cost_the_price_of_now_and_at_most_the_bid(people: People) -> None:
+def test_panel_for_preemptible_resources_shows_current_and_maximum_price(people: People) -> None:
     people.quota.source = Source.PREEMPTIBLE
     people.quota.save()
     SpotPrice.objects.create(
@@ -184,20 +184,20 @@ def test_preemptible_resources_cost_the_price_of_now_and_at_most_the_bid(people:
     assert told(text)["Per hour, at maximum bid"] == "4.00"
 
 
-def test_fault_tolerance_is_told_and_nothing_is_charged_for_it(people: People) -> None:
+def test_panel_shows_fault_tolerance_without_charge(people: People) -> None:
     plain = ask(people.owner, dlc())
     text = ask(people.owner, dlc(EnableErrorMonitoringInAIMaster=True))
     assert "AIMaster" not in plain
     assert "AIMaster instance with 1 CPU core and 1 GiB" in text
 
 
-def test_a_held_job_and_one_for_later_say_so(people: People) -> None:
+def test_panel_for_held_job_shows_warning_instead_of_start(people: People) -> None:
     text = ask(people.owner, "#!/bin/bash\n#SBATCH --hold\n#SBATCH --gres=gpu:A100:1\ntrue\n")
     assert "Can start now" not in text
     assert "notice-warn" in text
 
 
-def test_a_frozen_cluster_starts_nothing(people: People) -> None:
+def test_panel_for_paused_cluster_shows_no_start(people: People) -> None:
     Maintenance.objects.create(
         cluster=people.quota.cluster,
         text="a disk is replaced",
@@ -208,19 +208,19 @@ def test_a_frozen_cluster_starts_nothing(people: People) -> None:
     assert "Can start now" not in ask(people.owner, job())
 
 
-def test_a_text_with_problems_says_how_many(people: People) -> None:
+def test_panel_for_invalid_text_counts_problems(people: People) -> None:
     text = ask(people.owner, job().replace('"true"', '""').replace('"taskNumber": 1', '"taskNumber": true'))
     assert "Fix 2 problems to see the preview." in text
     assert "Price" not in text
 
 
-def test_an_empty_text_and_strange_ones_are_no_error(people: People) -> None:
+def test_panel_for_empty_or_odd_text_shows_hint(people: People) -> None:
     assert "cost and estimated start appear here." in ask(people.owner, "  \n")
     for text in ("hello", "\x00", "{" * 50_000):
         assert "to see the preview." in ask(people.owner, text)
 
 
-def test_a_sentence_that_is_known_is_not_read_out_again(people: People) -> None:
+def test_panel_does_not_repeat_known_sentence(people: People) -> None:
     first = ask(people.owner, job())
     digest = first.split('name="panel_said" value="')[1].split('"')[0]
     assert 'id="job-panel-says"' in first
@@ -229,7 +229,7 @@ def test_a_sentence_that_is_known_is_not_read_out_again(people: People) -> None:
     assert 'id="job-panel-says"' in ask(people.owner, job(gpus=7), panel_said=digest)
 
 
-def test_nobody_asks_about_quotas_that_are_not_theirs(people: People) -> None:
+def test_panel_hides_quotas_of_others(people: People) -> None:
     foreign = make_quota(name="Foreign quota")
     place = f"{foreign.workspace.slug}/{foreign.cluster.slug}/{foreign.slug}"
     for user in (people.owner, people.member, people.stranger):
@@ -240,17 +240,17 @@ def test_nobody_asks_about_quotas_that_are_not_theirs(people: People) -> None:
     assert "Can start now" not in ask(people.stranger, job())
 
 
-def test_who_is_not_signed_in_is_sent_there(people: People) -> None:
+def test_panel_without_sign_in_redirects(people: People) -> None:
     assert browser().post("/jobs/form/panel", {"text": job()}).status_code == 302
 
 
-def test_without_scripts_it_is_a_page(people: People) -> None:
+def test_panel_without_scripts_is_full_page(people: People) -> None:
     text = seen(browser(people.owner).post("/jobs/form/panel", {"text": job()}))
     assert "<title>" in text
     assert "Can start now on n1." in text
 
 
-def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> None:
+def test_panel_query_count_does_not_grow_with_quotas(people: People, django_assert_num_queries: Any) -> None:
     client = browser(people.owner)
     client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
     for number in range(6):
@@ -262,7 +262,7 @@ def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> 
 # --- what will be sent -----------------------------------------------------------------------------------
 
 
-def test_what_will_be_sent_is_there_role_by_role(people: People) -> None:
+def test_panel_sent_tab_shows_script_of_each_role(people: People) -> None:
     text = ask(people.owner, job(replicas=2, gpus=0), panel_tab="sent")
     assert "Script of w" in text
     assert "exec /bin/bash -c true" in text
@@ -270,7 +270,7 @@ def test_what_will_be_sent_is_there_role_by_role(people: People) -> None:
     assert "Price" not in text
 
 
-def test_secrets_are_masked(people: People) -> None:
+def test_panel_sent_tab_masks_secrets(people: People) -> None:
     secret = "canary-77aa5c1e"
     header = f"#!/bin/bash\n#SBATCH --export=NONE,API_TOKEN={secret}\n"
     PersonalSecret.objects.create(owner=people.owner, name="HF_TOKEN", ciphertext="x")
@@ -285,7 +285,7 @@ def test_secrets_are_masked(people: People) -> None:
         assert "***" in text
 
 
-def test_the_script_can_be_kept(people: People) -> None:
+def test_panel_script_can_be_downloaded(people: People) -> None:
     client = browser(people.owner)
     response = client.post("/jobs/form/sent", {"text": job(gpus=0), "sent_role": "w"})
     assert response.headers["Content-Disposition"] == 'attachment; filename="w.sh"'
@@ -294,14 +294,14 @@ def test_the_script_can_be_kept(people: People) -> None:
     assert client.post("/jobs/form/sent", {"text": "{", "sent_role": "w"}).status_code == 422
 
 
-def test_what_would_be_refused_is_told_instead(people: People) -> None:
+def test_panel_sent_tab_of_refused_job_shows_problem(people: People) -> None:
     file = job(gpus=0).replace('"memoryMB": 8192', '"memoryMB": 819200000')
     text = ask(people.owner, file, panel_tab="sent")
     assert "notice-bad" in text
     assert "Script of" not in text
 
 
-def test_a_cluster_that_can_not_be_asked_says_so(people: People) -> None:
+def test_panel_sent_tab_of_misconfigured_cluster_shows_error(people: People) -> None:
     Cluster.objects.update(config={"gpu": {}})
     assert "make no sense" in ask(people.owner, job(), panel_tab="sent")
     Cluster.objects.update(config={}, backend="elsewhere")
@@ -339,7 +339,7 @@ def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
         ("lr = 1, 2", "{lr}"),
     ],
 )
-def test_panel_tells_what_is_wrong_with_a_sweep(people: People, parameters: str, told: str) -> None:
+def test_panel_shows_problems_of_sweep(people: People, parameters: str, told: str) -> None:
     page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
     assert (told in page) is (told != "{lr}")
 
@@ -353,7 +353,7 @@ def test_panel_tells_what_is_wrong_with_a_sweep(people: People, parameters: str,
         ("cat <<E\n{name}\nE", []),
     ],
 )
-def test_panel_warns_of_words_that_no_parameter_fills(people: People, command: str, words: list[str]) -> None:
+def test_panel_warns_of_words_without_parameter(people: People, command: str, words: list[str]) -> None:
     page = ask(people.owner, job(taskRoles=_with(command)))
     assert re.findall(r"The command contains {(\w+)}, but", page) == words
 

@@ -50,7 +50,7 @@ def test_submit_button_counts_the_jobs_of_the_sweep(people: People, parameters: 
     assert 'value="sweep"' not in seen(page)
 
 
-def test_submit_of_a_sweep_removes_its_draft(people: People) -> None:
+def test_sweep_submission_removes_its_draft(people: People) -> None:
     client = browser(people.owner)
     sent = {"text": TEMPLATE_FILE, "key": "k1", "sweep_parameters": LINES, "do": "submit"}
     client.post("/drafts/save", sent)
@@ -59,7 +59,7 @@ def test_submit_of_a_sweep_removes_its_draft(people: People) -> None:
     assert not Draft.objects.exists()
 
 
-def test_a_sweep_is_submitted_with_its_values(people: People) -> None:
+def test_sweep_is_submitted_with_its_values(people: People) -> None:
     response = post(people, sweep_at_once="1")
     sweep = Sweep.objects.get()
     assert response["Location"] == f"/sweeps/{sweep.public_id}"
@@ -69,7 +69,7 @@ def test_a_sweep_is_submitted_with_its_values(people: People) -> None:
     assert Job.objects.count() == 2
 
 
-def test_the_same_page_with_other_values_is_not_sent_twice(people: People) -> None:
+def test_resubmitted_page_with_other_values_is_refused(people: People) -> None:
     post(people)
     response = post(people, sweep_parameters="env.LR = 5")
     assert response.status_code == 409
@@ -79,9 +79,7 @@ def test_the_same_page_with_other_values_is_not_sent_twice(people: People) -> No
     assert Sweep.objects.count() == 1
 
 
-def test_what_was_typed_stays_while_the_database_is_busy(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_form_with_busy_database_retains_input(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_arguments: object, **_options: object) -> None:
         raise OperationalError("database is locked")
 
@@ -94,7 +92,7 @@ def test_what_was_typed_stays_while_the_database_is_busy(
     assert (Sweep.objects.count(), Job.objects.count()) == (1, 2)
 
 
-def test_the_place_is_the_chosen_one(people: People) -> None:
+def test_sweep_jobs_use_the_chosen_quota(people: People) -> None:
     quota = people.quota
     post(people, place=f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}")
     assert {run.job.quota for run in Sweep.objects.get().runs.all()} == {quota}
@@ -111,7 +109,7 @@ def test_the_place_is_the_chosen_one(people: People) -> None:
         ({"sweep_at_once": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_what_is_wrong_is_told_at_the_part_and_what_was_typed_stays(
+def test_sweep_form_with_invalid_input_shows_error_and_retains_input(
     people: People, said: dict[str, str], told: str
 ) -> None:
     response = post(people, **said)
@@ -124,7 +122,7 @@ def test_what_is_wrong_is_told_at_the_part_and_what_was_typed_stays(
     assert (Sweep.objects.count(), Job.objects.count(), Draft.objects.count()) == (0, 0, 1)
 
 
-def test_what_is_wrong_with_the_file_is_told_beside_it(people: People) -> None:
+def test_job_file_error_is_shown_beside_the_file_not_the_sweep(people: People) -> None:
     response = post(people, text="{")
     assert response.status_code == 422
     assert response.context["findings"].problems
@@ -132,7 +130,7 @@ def test_what_is_wrong_with_the_file_is_told_beside_it(people: People) -> None:
     assert response.context["sweep"].is_open
 
 
-def test_other_buttons_keep_what_was_typed_and_do_not_judge_it(people: People) -> None:
+def test_sweep_form_on_check_retains_input_without_validating_it(people: People) -> None:
     response = post(people, do="check", sweep_parameters="half = ")
     assert response.status_code == 200
     assert "half = " in response.content.decode()
@@ -140,7 +138,7 @@ def test_other_buttons_keep_what_was_typed_and_do_not_judge_it(people: People) -
     assert not browser(people.owner).get("/jobs/new").context["sweep"].is_open
 
 
-def test_a_stranger_sends_nothing_to_a_place_that_is_not_theirs(people: People) -> None:
+def test_sweep_submission_to_inaccessible_quota_is_refused(people: People) -> None:
     quota = people.quota
     place = f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}"
     assert post(people, "stranger", place=place).status_code == 422
@@ -149,7 +147,7 @@ def test_a_stranger_sends_nothing_to_a_place_that_is_not_theirs(people: People) 
 
 
 @pytest.mark.parametrize("who", ["member", "manager", "admin"])
-def test_each_who_may_submit_owns_their_own(people: People, who: str) -> None:
+def test_sweep_is_owned_by_its_submitter(people: People, who: str) -> None:
     assert post(people, who).status_code == 302
     assert Sweep.objects.get().owner == getattr(people, who)
 
@@ -157,7 +155,7 @@ def test_each_who_may_submit_owns_their_own(people: People, who: str) -> None:
 LOCKS = {"/roles/0/image": "locked", "/env/LR": "locked"}
 
 
-def test_a_sweep_is_held_to_the_locks_of_its_template(people: People) -> None:
+def test_sweep_submission_enforces_locks_of_its_template(people: People) -> None:
     ref = f"{make_template(people.owner, constraints=LOCKS).public_id}@1"
     response = post(people, template=ref)
     assert response.status_code == 422
@@ -174,13 +172,13 @@ def test_a_sweep_is_held_to_the_locks_of_its_template(people: People) -> None:
     assert post(people, sweep_parameters="priority = 1, 2").status_code == 409, "without its template"
 
 
-def test_nobody_sweeps_a_template_that_they_do_not_see(people: People) -> None:
+def test_sweep_submission_rejects_template_hidden_from_the_user(people: People) -> None:
     ref = f"{make_template(people.member).public_id}@1"
     assert post(people, template=ref).status_code == 422
     assert Sweep.objects.count() == 0
 
 
-def test_a_sweep_of_an_earlier_job_keeps_the_link_to_it(people: People) -> None:
+def test_sweep_of_earlier_job_retains_link_to_its_origin(people: People) -> None:
     first = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota)
     hidden = make_job(State.SUCCEEDED, owner=people.stranger)
     assert post(people, origin=first.public_id).status_code == 302
@@ -189,7 +187,7 @@ def test_a_sweep_of_an_earlier_job_keeps_the_link_to_it(people: People) -> None:
     assert {run.job.origin for run in Sweep.objects.first().runs.all()} == {None}  # type: ignore[union-attr]
 
 
-def test_the_template_for_sweeps_leads_to_one(people: People) -> None:
+def test_sweep_template_opens_new_job_form_with_sweep_parameters(people: People) -> None:
     client = browser(people.owner)
     asked = client.get("/start/sweep")
     assert 'value="edit" data-primary' in " ".join(asked.content.decode().split())
@@ -208,7 +206,7 @@ def test_the_template_for_sweeps_leads_to_one(people: People) -> None:
     assert TemplateUse.objects.filter(shipped="sweep").count() == 4
 
 
-def test_a_draft_keeps_what_was_typed_for_a_sweep(people: People) -> None:
+def test_draft_with_sweep_retains_its_parameters(people: People) -> None:
     client = browser(people.owner)
     sent = {"text": TEMPLATE_FILE, "key": "one", "sweep_parameters": "half = ", "sweep_at_once": "x2"}
     client.post("/drafts/save", sent)
@@ -239,7 +237,7 @@ def test_a_draft_keeps_what_was_typed_for_a_sweep(people: People) -> None:
         ('[{"a": 1}, {"a": 2}]', {}, [{"a": 1}, {"a": 2}]),
     ],
 )
-def test_what_is_typed_is_read(text: str, grid: Any, listed: Any) -> None:
+def test_parameter_parser_reads_grid_and_listed_values(text: str, grid: Any, listed: Any) -> None:
     typed = parse_parameters(text)
     assert (typed.grid, typed.listed) == (grid, listed)
 
@@ -258,6 +256,6 @@ def test_what_is_typed_is_read(text: str, grid: Any, listed: Any) -> None:
         "a =",
     ],
 )
-def test_what_can_not_be_read_is_refused(text: str) -> None:
+def test_parameter_parser_rejects_invalid_text(text: str) -> None:
     with pytest.raises(forms.ValidationError):
         parse_parameters(text)

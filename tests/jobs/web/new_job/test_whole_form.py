@@ -18,7 +18,7 @@ ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports|after)-0-)")
 
 
 @pytest.mark.once
-def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> None:
+def test_job_form_with_every_field_filled_makes_the_expected_file(people: People) -> None:
     client = browser(people.owner)
     text = client.get("/jobs/new").context["text"]
     for name, value in VALUES.items():
@@ -30,7 +30,7 @@ def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> N
     assert json.loads(text) == EXPECTED
 
 
-def test_every_field_is_filled_in_or_left_out_for_a_reason() -> None:
+def test_job_form_fields_are_all_tested_or_listed_as_excluded() -> None:
     every = {form_name(key, 0) for key in FIELDS}
     every |= {
         f"{form_name(rows.key, 0)}-0-{cell.key}"

@@ -51,7 +51,7 @@ PAGES = ("template", "template_file", "template_edit")
         ("admin", 404, 200, 200),
     ],
 )
-def test_who_sees_which(
+def test_template_pages_return_expected_status_for_each_role(
     people: People, mine: Template, shared: Template, who: str, own: int, of_workspace: int, changes: int
 ) -> None:
     client = browser(getattr(people, who))
@@ -69,7 +69,7 @@ def test_who_sees_which(
 
 @pytest.mark.parametrize("asked", ["default", "retire", "back", "propose", "adopt", "decline"])
 @pytest.mark.parametrize("who", ["owner", "member", "stranger"])
-def test_who_does_not_keep_a_template_changes_nothing(
+def test_template_change_by_unauthorized_user_is_refused(
     people: People, shared: Template, who: str, asked: str
 ) -> None:
     sent = {"do": asked, "number": 1, "workspace": people.quota.workspace.slug}
@@ -82,7 +82,7 @@ def test_who_does_not_keep_a_template_changes_nothing(
     assert shared.versions.count() == 1
 
 
-def test_a_job_becomes_a_template_with_a_question_and_a_lock(people: People) -> None:
+def test_template_from_job_has_prompt_and_lock(people: People) -> None:
     job = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota, text=TEMPLATE_FILE, dialect="dlc")
     client = browser(people.owner)
     page = client.get(reverse("template_new"), {"job": job.public_id})
@@ -120,7 +120,7 @@ def test_a_job_becomes_a_template_with_a_question_and_a_lock(people: People) -> 
     assert again.template.constraints == chosen.template.constraints
 
 
-def test_what_stands_in_the_form_begins_one_without_its_secrets(people: People) -> None:
+def test_template_from_form_text_omits_its_secrets(people: People) -> None:
     text = TEMPLATE_FILE.replace('"LR"', '"API_PASSWORD": "canary-4711", "LR"')
     page = browser(people.owner).post(reverse("template_new"), {"text": text, "dialect": ""})
     assert page.status_code == 200
@@ -133,7 +133,7 @@ def test_what_stands_in_the_form_begins_one_without_its_secrets(people: People) 
     assert "python train.py" not in seen(page)
 
 
-def test_what_is_typed_for_a_sweep_is_kept_with_the_template(people: People) -> None:
+def test_template_retains_sweep_parameters(people: People) -> None:
     client = browser(people.owner)
     sent = {"text": TEMPLATE_FILE, "dialect": "", "sweep_parameters": "env.LR = 1, 2"}
     assert "env.LR = 1, 2" in client.post(reverse("template_new"), sent).content.decode()
@@ -161,7 +161,7 @@ def test_what_is_typed_for_a_sweep_is_kept_with_the_template(people: People) -> 
         ({"workspace": "vision"}, "id_workspace_error"),
     ],
 )
-def test_what_can_not_be_kept_is_told_and_what_was_typed_stays(
+def test_template_form_with_invalid_input_shows_error_and_retains_input(
     people: People, changed: dict[str, str], told: str
 ) -> None:
     answer = browser(people.owner).post(reverse("template_new"), kept(description="my words", **changed))
@@ -171,7 +171,7 @@ def test_what_can_not_be_kept_is_told_and_what_was_typed_stays(
     assert not Template.objects.exists()
 
 
-def test_a_version_is_compared_with_the_one_before(people: People, mine: Template) -> None:
+def test_template_version_is_compared_with_the_previous_one(people: People, mine: Template) -> None:
     client = browser(people.owner)
     text = TEMPLATE_FILE.replace("--lr $LR", "--lr $LR --epochs 3")
     client.post(reverse("template_edit", args=[mine.public_id]), kept(text=text, notes="three epochs"))
@@ -186,7 +186,7 @@ def test_a_version_is_compared_with_the_one_before(people: People, mine: Templat
     assert "--epochs" in seen(client.get(reverse("template_file", args=[mine.public_id]), {"version": "2"}))
 
 
-def test_a_retired_one_starts_nothing_and_comes_back(people: People, mine: Template) -> None:
+def test_retired_template_starts_no_jobs_and_can_be_restored(people: People, mine: Template) -> None:
     client = browser(people.owner)
     there = reverse("template_change", args=[mine.public_id])
     client.post(there, {"do": "retire"})
@@ -197,7 +197,7 @@ def test_a_retired_one_starts_nothing_and_comes_back(people: People, mine: Templ
     assert client.get(f"/start/{mine.public_id}").status_code == 200
 
 
-def test_a_proposal_reaches_who_keeps_the_workspace(people: People, mine: Template) -> None:
+def test_template_proposal_is_shown_to_workspace_manager(people: People, mine: Template) -> None:
     there = reverse("template_change", args=[mine.public_id])
     browser(people.owner).post(there, {"do": "propose", "workspace": "elsewhere"})
     assert browser(people.manager).get(reverse("template", args=[mine.public_id])).status_code == 404
@@ -211,7 +211,7 @@ def test_a_proposal_reaches_who_keeps_the_workspace(people: People, mine: Templa
     assert browser(people.member).get(f"/start/{made.public_id}").status_code == 200
 
 
-def test_it_is_searched_and_previewed(people: People, mine: Template) -> None:
+def test_template_list_supports_search_and_preview(people: People, mine: Template) -> None:
     client = browser(people.owner)
     found = client.get(reverse("start"), {"q": "jupyterlab"}, headers=fragment("start-list"))
     assert "/start/jupyterlab" in seen(found)
@@ -223,7 +223,7 @@ def test_it_is_searched_and_previewed(people: People, mine: Template) -> None:
     assert client.get(reverse("template_file", args=["nonsense"])).status_code == 404
 
 
-def test_who_uses_it_is_told_as_far_as_one_may_know(people: People, shared: Template) -> None:
+def test_template_page_shows_its_jobs_to_workspace_members(people: People, shared: Template) -> None:
     job = make_job(owner=people.owner, quota=people.quota, name="from-house")
     TemplateUse.objects.create(job=job, version=shared.versions.get(), number=1)
     for who, told in (("member", True), ("manager", True), ("admin", True)):
@@ -237,7 +237,7 @@ def test_who_uses_it_is_told_as_far_as_one_may_know(people: People, shared: Temp
 # --- from the questions, and from a link -------------------------------------------------------------------
 
 
-def test_the_answers_become_a_job_that_says_where_it_came_from(people: People, mine: Template) -> None:
+def test_template_answers_create_job_with_recorded_origin(people: People, mine: Template) -> None:
     client = browser(people.owner)
     assert "Learning rate" in seen(client.get(f"/start/{mine.public_id}"))
     sent = {"do": "start", "key": "k1", "name": "mine", "lr": "1e-3"}
@@ -249,7 +249,7 @@ def test_the_answers_become_a_job_that_says_where_it_came_from(people: People, m
     assert client.post(f"/start/{mine.public_id}", {**sent, "key": "k2", "lr": "much"}).status_code == 422
 
 
-def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template) -> None:
+def test_template_opened_in_the_form_shows_its_locks(people: People, mine: Template) -> None:
     client = browser(people.owner)
     answer = client.post(f"/start/{mine.public_id}", {"do": "edit", "key": "k1", "name": "mine", "lr": "2"})
     draft = Draft.objects.get()
@@ -273,7 +273,7 @@ def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template)
     assert f'name="template" value="{mine.public_id}@1"' in like.content.decode()
 
 
-def test_a_link_prefills_and_submits_nothing(people: People, mine: Template) -> None:
+def test_template_link_prefills_form_without_submitting(people: People, mine: Template) -> None:
     client = browser(people.owner)
     for address in ("/jobs/new", f"/start/{mine.public_id}"):
         asked = {"template": mine.public_id, "version": "1", "lr": "0.5", "name": "linked", "nonsense": "1"}
@@ -291,7 +291,7 @@ def test_a_link_prefills_and_submits_nothing(people: People, mine: Template) -> 
     assert not Draft.objects.exists()
 
 
-def test_a_secret_is_asked_for_by_the_name_of_ones_own(people: People) -> None:
+def test_secret_prompt_accepts_only_names_of_own_secrets(people: People) -> None:
     asked = {"name": "token", "kind": "secret", "fills": ["secret_env.HF_TOKEN"], "required": True}
     text = json.dumps({**json.loads(TEMPLATE_FILE), "Envs": {"HF_TOKEN": "$SECRET:HF_TOKEN"}})
     row = make_template(people.owner, text=text, parameters=[NAME, asked])
@@ -313,7 +313,9 @@ def test_a_secret_is_asked_for_by_the_name_of_ones_own(people: People) -> None:
     ("who", "status", "added"),
     [("owner", 302, 3600), ("manager", 302, 0), ("member", 403, 0), ("stranger", 404, 0)],
 )
-def test_only_its_owner_gives_a_job_one_more_hour(people: People, who: str, status: int, added: int) -> None:
+def test_job_extension_by_one_hour_is_limited_to_the_owner(
+    people: People, who: str, status: int, added: int
+) -> None:
     spec = make_spec(time_limit_s=7200)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     TemplateUse.objects.create(job=job, shipped="shell")

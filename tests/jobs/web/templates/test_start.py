@@ -32,21 +32,21 @@ def post(client: Client, template: str = "jupyterlab", **changed: Any) -> Any:
 
 
 @pytest.mark.parametrize("who", ["owner", "member", "manager", "stranger", "admin"])
-def test_everybody_who_is_signed_in_is_offered_every_template(people: People, who: str) -> None:
+def test_start_page_offers_every_template_to_signed_in_users(people: People, who: str) -> None:
     page = seen(browser(getattr(people, who)).get(reverse("start")))
     for template in SHIPPED.values():
         assert template.title in page
         assert browser(getattr(people, who)).get(f"/start/{template.id}").status_code == 200
 
 
-def test_it_is_reached_from_home_from_new_job_and_from_the_navigation(people: People) -> None:
+def test_start_page_is_linked_from_home_new_job_and_drafts(people: People) -> None:
     client = browser(people.owner)
     for page in (client.get("/"), client.get("/jobs/new"), client.get("/drafts/")):
         assert f'href="{reverse("start")}"' in page.content.decode()
     assert client.get("/start/nonsense").status_code == 404
 
 
-def test_the_answers_become_a_job_of_ones_own_and_lead_to_its_progress(people: People) -> None:
+def test_start_answers_create_own_job_and_lead_to_its_progress(people: People) -> None:
     answer = post(browser(people.owner), gpus=2, gpu_type="", hours=3, folder="/data/x")
     job = Job.objects.get()
     assert answer["Location"] == f"/jobs/{job.public_id}/opening?to=jupyterlab"
@@ -60,7 +60,7 @@ def test_the_answers_become_a_job_of_ones_own_and_lead_to_its_progress(people: P
 
 
 @pytest.mark.parametrize(("answer", "wanted"), [(3, timedelta(hours=3)), ("", None)])
-def test_it_ends_by_itself_when_nobody_uses_it_for_so_long_or_never(
+def test_idle_limit_is_set_from_the_answer_or_left_out(
     people: People, answer: Any, wanted: timedelta | None
 ) -> None:
     post(browser(people.owner), idle_hours=answer)
@@ -69,7 +69,7 @@ def test_it_ends_by_itself_when_nobody_uses_it_for_so_long_or_never(
     assert (idle.OWN_LIMIT in spec.env) is (wanted is not None)
 
 
-def test_what_is_left_empty_stays_empty_on_the_page(people: People) -> None:
+def test_idle_limit_field_left_empty_stays_empty_on_the_page(people: People) -> None:
     page = browser(people.owner).get("/start/shell").content.decode()
     assert re.search(r'name="idle_hours" value="2"', page)
     again = post(browser(people.owner), "shell", idle_hours="", gpus=-1)
@@ -78,7 +78,7 @@ def test_what_is_left_empty_stays_empty_on_the_page(people: People) -> None:
     assert "value=" not in field[0]
 
 
-def test_nobody_starts_anything_where_they_may_not(people: People) -> None:
+def test_start_without_access_to_a_quota_is_refused(people: People) -> None:
     make_quota(people.quota.workspace, slug="second")
     answer = post(browser(people.stranger), place="vision/local/default")
     assert answer.status_code == 422
@@ -110,7 +110,7 @@ def test_nobody_starts_anything_where_they_may_not(people: People) -> None:
         ("image", "$(touch /tmp/x)"),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_told_at_its_field_and_kept(
+def test_start_form_with_invalid_answer_shows_error_at_its_field(
     people: People, name: str, value: Any
 ) -> None:
     answer = post(browser(people.owner), **{name: value})
@@ -119,7 +119,7 @@ def test_an_answer_that_cannot_be_used_is_told_at_its_field_and_kept(
     assert not Job.objects.exists()
 
 
-def test_the_job_file_is_shown_while_one_answers_and_opened_as_one(people: People) -> None:
+def test_job_file_preview_follows_answers_and_opens_as_draft(people: People) -> None:
     client = browser(people.owner)
     address = reverse("start_template", args=["shell"])
     shown = client.post(address, answers(do="show", cpus=7), headers=fragment("start-file"))
@@ -132,7 +132,7 @@ def test_the_job_file_is_shown_while_one_answers_and_opened_as_one(people: Peopl
     assert not Job.objects.exists()
 
 
-def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
+def test_start_form_offers_at_most_the_largest_node(people: People) -> None:
     columns = {"cluster": people.quota.cluster, "cpu_milli": 2000, "memory_mib": 3 * 1024}
     Node.objects.create(name="small", gpus={"TITANX": 2}, **columns)
     page = browser(people.owner).get("/start/jupyterlab").content.decode()
@@ -158,7 +158,7 @@ def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
         (None, "Installation on This machine is unknown."),
     ],
 )
-def test_whether_it_is_installed_is_told_before(
+def test_start_page_shows_missing_program_before_start(
     people: People, programs: list[str] | None, told: str
 ) -> None:
     Node.objects.create(name="n", cluster=people.quota.cluster, programs=programs)
@@ -173,7 +173,7 @@ def test_whether_it_is_installed_is_told_before(
         ("tensorboard", ("tensorboard",)),
     ],
 )
-def test_start_installs_for_this_session_what_the_cluster_lacks(
+def test_start_installs_programs_missing_on_the_cluster_for_this_session(
     people: People, template: str, packages: tuple[str, ...]
 ) -> None:
     Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
@@ -188,7 +188,7 @@ def test_start_installs_for_this_session_what_the_cluster_lacks(
     assert "Installing Python packages" in seen(client.get(opening(job, template)))
 
 
-def test_start_offers_no_installation_of_what_no_package_brings(people: People) -> None:
+def test_start_without_a_package_to_install_offers_no_installation(people: People) -> None:
     Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
     page = seen(browser(people.owner).get("/start/vscode"))
     assert "code-server is not installed on This machine. Select an image that includes it." in page
@@ -198,7 +198,7 @@ def test_start_offers_no_installation_of_what_no_package_brings(people: People) 
 # --- TensorBoard -------------------------------------------------------------------------------------------
 
 
-def test_only_ones_own_jobs_that_ran_are_offered_and_taken(people: People) -> None:
+def test_tensorboard_form_offers_and_accepts_only_own_started_jobs(people: People) -> None:
     mine = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota, name="my training")
     theirs = make_job(
         State.SUCCEEDED, owner=people.member, quota=people.quota, name="theirs", visibility="PUBLIC"
@@ -227,16 +227,14 @@ def job(people: People) -> Job:
     return make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="lab-job")
 
 
-def test_a_waiting_job_says_why_and_can_be_cancelled(people: People) -> None:
+def test_opening_page_of_waiting_job_shows_reason_and_stop_button(people: People) -> None:
     job = make_job(State.QUEUED, owner=people.owner, quota=people.quota)
     page = seen(browser(people.owner).get(opening(job)))
     assert "Waiting in queue" in page
     assert reverse("job_stop", args=[job.public_id]) in page
 
 
-def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_is_open(
-    people: People, job: Job
-) -> None:
+def test_opening_page_shows_closed_port_reason_then_redirects_once_open(people: People, job: Job) -> None:
     endpoint = make_endpoint(replica_of(job), label="lab", ready=False, why="starting")
     write_log(job, b"loading the model\n")
     client = browser(people.owner)
@@ -250,7 +248,7 @@ def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_i
     assert client.get(opening(job, "other")).status_code == 200
 
 
-def test_a_shell_leads_to_the_terminal(people: People, job: Job) -> None:
+def test_opening_page_of_shell_redirects_to_the_terminal(people: People, job: Job) -> None:
     there = f"/jobs/{job.public_id}/?tab=terminal"
     assert browser(people.owner).get(opening(job, ""))["Location"] == there
     replica = replica_of(job)
@@ -259,7 +257,7 @@ def test_a_shell_leads_to_the_terminal(people: People, job: Job) -> None:
     assert browser(people.owner).get(opening(job, "")).status_code == 200
 
 
-def test_a_job_that_ended_first_says_how_with_the_end_of_its_log(people: People) -> None:
+def test_opening_page_of_ended_job_shows_state_and_end_of_log(people: People) -> None:
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     assert LogStream.objects.filter(attempt__job=job).exists()
     write_log(job, b"JupyterLab is not installed where this job runs\n")
@@ -272,17 +270,19 @@ def test_a_job_that_ended_first_says_how_with_the_end_of_its_log(people: People)
 @pytest.mark.parametrize(
     ("who", "status"), [("owner", 200), ("manager", 200), ("admin", 200), ("member", 403), ("stranger", 404)]
 )
-def test_the_way_is_for_those_who_may_enter(people: People, job: Job, who: str, status: int) -> None:
+def test_opening_page_is_limited_to_users_with_enter_permission(
+    people: People, job: Job, who: str, status: int
+) -> None:
     assert browser(getattr(people, who)).get(opening(job)).status_code == status
 
 
-def test_somebody_without_a_quota_sees_the_form_and_is_told(people: People) -> None:
+def test_start_form_without_a_quota_is_shown_but_submission_is_refused(people: People) -> None:
     Quota.objects.update(accepts_jobs=False)
     assert browser(people.owner).get("/start/shell").status_code == 200
     assert post(browser(people.owner), "shell").status_code == 422
 
 
-def test_tensorboard_tells_of_a_job_that_has_not_started(people: People) -> None:
+def test_tensorboard_form_reports_jobs_not_started_yet(people: People) -> None:
     waiting = make_job(State.PENDING, owner=people.owner, quota=people.quota, name="slow")
     Job.objects.filter(pk=waiting.pk).update(started_at=None)
     page = browser(people.owner).get(f"/start/tensorboard?job={waiting.public_id}")
