@@ -449,7 +449,7 @@ class World:
             "start_template": {"template": "jupyterlab"},
             "client": {"name": wheel_builder.file_name()},
             "documentation_page": {"name": "sweeps"},
-            "documentation_image": {"name": "job"},
+            "documentation_image": {"name": "overview"},
             "api_uploads_blob": {"sha256": "0" * 64},
             "courier": {"key": "b1-job1-1"},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},

@@ -97,12 +97,22 @@ class FolderServer:
             code = error.code if isinstance(error, EntryRefused) else "away"
             answer = packets.status(packets.FAILURE, f"{code}: ")
             writer.write(frames.encode_frame(answer[:1] + packets.number(0) + answer[1:]))
+            await _read_to_end(reader, writer)
         except (frames.BrokenFrame, OSError) as error:
             log.info("folders_broke_off", problem=repr(error))
         finally:
             with suppress(OSError):
                 writer.close()
                 await writer.wait_closed()
+
+
+async def _read_to_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read what the client still sends: it would not read the refusal from a connection that is closed."""
+    with suppress(OSError, TimeoutError):
+        writer.write_eof()
+        async with asyncio.timeout(ASK_SECONDS):
+            while await reader.read(1 << 16):
+                pass
 
 
 async def _serve(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+import select
+import socket
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +23,9 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
+from jobs.access import sessions
 from jobs.models import Attempt, Replica, Visibility
+from jobs.node import frames
 from jobs.states import ReplicaState, State
 from quotas.accounts import tokens
 from quotas.models import AccessToken, AuditEntry, Membership, Role, User
@@ -404,6 +409,18 @@ def test_files_of_an_ended_job_are_readable_until_removal(mine: Browser, place: 
         assert mine.put("x", b"x").json()["code"] == "gone"
     finally:
         place.folder.with_name("away").rename(place.folder)
+
+
+def test_folder_server_refusal_reaches_client_that_sends_after_it(url: str, settings: LazySettings) -> None:
+    stranger = {"user": 0, "session": "", "token": 0, "task": 0}
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(settings.CONSOLE_HOME / sessions.FOLDERS_SOCKET))
+        connection.sendall(frames.encode_frame(json.dumps(stranger).encode()))
+        answered = select.poll()
+        answered.register(connection, select.POLLRDHUP)
+        assert answered.poll(30_000), "the server has said all it will say"
+        connection.sendall(frames.encode_frame(b"late"))
+        assert b"nowhere" in frames.read_frame(connection.recv)
 
 
 def test_files_tab_before_the_replica_starts_shows_no_files_yet(mine: Browser, place: Place) -> None:
