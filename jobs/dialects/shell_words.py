@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Final
 
 from jobs.dialects.patterns import compile_pattern
@@ -28,6 +29,11 @@ def here_document_mark(text: str) -> str:
         number += 1
         mark = f"END_OF_SCRIPT_{number}"
     return mark
+
+
+def quote(value: str) -> str:
+    r"""Return `value` as one word of a shell that holds no \r\n, which a reader of scripts takes for a line end."""
+    return shlex.quote(value).replace("\r\n", "\r''\n")
 
 
 def split(text: str) -> list[str]:

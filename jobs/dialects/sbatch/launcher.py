@@ -10,7 +10,6 @@ master's address are set as the DLC page has them, the master's or chief's repli
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,10 +76,10 @@ def leader(names: Iterable[str]) -> int:
 
 def _write_role(role: Started) -> str:
     """One role, every word of a person's quoted."""
-    env = "".join(f"{name}={shlex.quote(value)} " for name, value in role.env.items())
+    env = "".join(f"{name}={shell_words.quote(value)} " for name, value in role.env.items())
     failing, ending = FAILS if role.fails else NEVER, ENDS if role.ends else NEVER
     words = [role.name, failing, ending, *role.options, "--", role.command]
-    return f"{env}role {' '.join(map(shlex.quote, words))}"
+    return f"{env}role {' '.join(map(shell_words.quote, words))}"
 
 
 def _read_roles(words: Sequence[str]) -> Iterator[Started]:

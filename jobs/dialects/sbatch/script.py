@@ -62,7 +62,7 @@ def write(body: ScriptBody) -> tuple[str, str]:
     foreign = None if body.env else unwrap(body.command)
     if foreign and not begins_with_options(foreign[1]) and foreign[1].strip():
         return foreign[0], f"\n{foreign[1]}\n"
-    block = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in body.env.items())
+    block = "".join(f"export {name}={shell_words.quote(value)}\n" for name, value in body.env.items())
     guarded = body.command.startswith(GUARD) or (not block and begins_with_options(body.command))
     guard = f"{GUARD}\n" if guarded or body.command.startswith(BLOCK) else ""
     start = f"{BLOCK}\n{block}\n" if block else ""

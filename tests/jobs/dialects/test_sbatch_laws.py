@@ -1,6 +1,6 @@
 """What must hold for any script and any JobSpec that one can say."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jobs import dialects
@@ -9,7 +9,7 @@ from jobs.dialects.document import Document
 from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.options import NEUTRAL
 from jobs.dialects.text_renderer import OF_THE_TARGET
-from jobs.spec import JobSpec, SecretRef
+from jobs.spec import JobSpec, RoleSpec, SecretRef
 from tests.jobs.dialects.sbatch_strategies import sbatch_specs, sbatch_texts
 
 SBATCH = dialects.get("sbatch")
@@ -19,6 +19,7 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 
 @big
 @given(sbatch_specs())
+@example(JobSpec(name="a", roles=(RoleSpec(name="main", command="true"),), env={"A": "1\r\n2\r\r\n"}))
 def test_sbatch_spec_survives_round_trip(spec: JobSpec) -> None:
     rendered = SBATCH.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
