@@ -21,6 +21,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from console.configuration.logging import without_secrets
+from jobs.api.vendors import registry
 from quotas import audit
 from quotas.access import Visitor
 from quotas.audit import origin
@@ -154,6 +155,7 @@ _PAGES: Final = {
 def _origin(request: HttpRequest) -> Origin:
     """The server has already put the address that trusted proxies tell in the place of their own."""
     way = next((way for start, way in _WAYS if request.path.startswith(start)), Way.PAGE)
+    way = Way.API if registry.find(request) else way
     return Origin(way, name="", address=_address(request.META.get("REMOTE_ADDR", "")), request=request)
 
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from jobs.api.native.auth import bearer
 from jobs.api.native.problems import CONTENT_TYPE, details
+from jobs.api.vendors import registry
 from quotas.access import administers
 from quotas.accounts import tokens
 from quotas.models import ReadOnly
@@ -89,7 +90,12 @@ def _goes_on(request: HttpRequest) -> bool:
 
 
 def _changes_nothing(request: HttpRequest) -> bool:
-    """Whether nothing that others see changes by it; signing in, by whichever way, is such a thing."""
+    """Whether nothing that others see changes by it; signing in, by whichever way, is such a thing.
+
+    A vendor's API refuses by itself, as it alone knows who calls.
+    """
+    if registry.find(request):
+        return True
     try:
         name = resolve(request.path_info).url_name or ""
     except Resolver404:
@@ -99,7 +105,6 @@ def _changes_nothing(request: HttpRequest) -> bool:
 
 def _wants_json(request: HttpRequest) -> bool:
     return (
-        request.path.startswith(("/api/", "/rest-server/"))
-        or "action" in request.GET
+        request.path.startswith("/api/")
         or request.get_preferred_type(["text/html", "application/json"]) == "application/json"
     )

@@ -9,6 +9,7 @@ from jobs.live import heartbeats, triggers
 from jobs.notifications import deliveries, routing, thresholds
 from jobs.scheduling import asset_checks, cleanup, idle, reconcile
 from jobs.submission import dry_runs
+from quotas.accounts import access_keys
 from quotas.audit import audit_log
 from quotas.billing import ledger_days
 from quotas.ledger import usage
@@ -110,6 +111,12 @@ def roll_up() -> None:
 def delete_old_audit_entries() -> None:
     """Delete audit entries past their retention."""
     audit_log.delete_old_entries()
+
+
+@shared_task
+def delete_expired_signatures() -> None:
+    """Delete the used signatures that are refused by their age alone."""
+    access_keys.delete_expired_signatures()
 
 
 @shared_task

@@ -106,6 +106,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         if CONSOLE_OIDC
         else {}
     ),
+    "signatures": _every(600, "delete_expired_signatures", "logs"),
     "audit": _every(3600, "delete_old_audit_entries", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
     "uploads": _every(600, "remove_expired_uploads", "logs"),

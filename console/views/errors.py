@@ -5,39 +5,42 @@ from __future__ import annotations
 import sys
 from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.template.loader import get_template
 
 from jobs.api.native.problems import internal_error_sentence, outage_sentence
+from jobs.api.vendors import registry
 from jobs.models import outage
 
 API = "/api/"
 
 
-def _answer(request: HttpRequest, status: HTTPStatus, detail: str = "") -> HttpResponse:
+def _answer(request: HttpRequest, status: HTTPStatus, detail: str = "") -> HttpResponseBase:
+    if vendor := registry.refuse(request, status.value, detail or status.phrase):
+        return vendor
     if request.path.startswith(API):
         problem = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
         return JsonResponse(problem, status=status, content_type="application/problem+json")
     return render(request, f"{status.value}.html", {"exception": detail}, status=status)
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """400."""
     return _answer(request, HTTPStatus.BAD_REQUEST)
 
 
-def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """403, with the sentence that says who may."""
     return _answer(request, HTTPStatus.FORBIDDEN, str(exception))
 
 
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """404; never says whether it ever was."""
     return _answer(request, HTTPStatus.NOT_FOUND)
 
 
-def server_error(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponseBase:
     """500; 503 when it was the database that was away or busy, so that the same may be tried again."""
     if outage.is_outage(sys.exc_info()[1]):
         answer = _without_context(request, HTTPStatus.SERVICE_UNAVAILABLE, outage_sentence())
@@ -46,8 +49,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _without_context(request, HTTPStatus.INTERNAL_SERVER_ERROR, internal_error_sentence())
 
 
-def _without_context(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
+def _without_context(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponseBase:
     """An answer for which nobody is looked up, as that might be what failed."""
-    if request.path.startswith(API):
+    if request.path.startswith(API) or registry.find(request):
         return _answer(request, status, detail)
     return HttpResponse(get_template(f"{status.value}.html").render(), status=status)

@@ -19,6 +19,7 @@ from jobs.api.native import (
     usage,
 )
 from jobs.api.native.base import MOST_LISTED_BYTES
+from jobs.api.vendors import registry
 from jobs.live.bodies import takes_at_most, takes_body
 
 V1 = "api/console/v1/"
@@ -82,4 +83,5 @@ urlpatterns = [
         SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]),
         name="api_schema",
     ),
+    *registry.urls(),
 ]

@@ -32,7 +32,7 @@ def here_document_mark(text: str) -> str:
 
 
 def quote(value: str) -> str:
-    r"""Return `value` as one word of a shell that holds no \r\n, which a reader of scripts takes for a line end."""
+    """Return `value` as one word of a shell, without CR LF, which is read as a line end."""
     return shlex.quote(value).replace("\r\n", "\r''\n")
 
 

@@ -144,7 +144,8 @@ def takes_at_most(size: int) -> Callable[[View], View]:
 def most_of(view: Any, headers: list[tuple[bytes, bytes]]) -> int:
     """Return how long a body is read for the view from whoever sent the head."""
     known = any(
-        name == b"authorization" or (name == b"cookie" and settings.SESSION_COOKIE_NAME.encode() in value)
+        name in (b"authorization", b"x-acs-bearer-token")
+        or (name == b"cookie" and settings.SESSION_COOKIE_NAME.encode() in value)
         for name, value in headers
     )
     if not known:

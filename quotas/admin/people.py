@@ -18,7 +18,7 @@ from quotas import ledger
 from quotas.accounts import resets
 from quotas.admin.base import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
 from quotas.admin.forms import QuotaForm
-from quotas.models import AccessToken, Membership, Quota, User, Workspace
+from quotas.models import AccessKey, AccessToken, Membership, Quota, User, Workspace
 
 POWERS: Final = (
     "is_staff",
@@ -119,6 +119,15 @@ class AccessTokenAdmin(MachineWritten):
     list_display = ("prefix", "name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "name", "user__username")
+
+
+@admin.register(AccessKey)
+class AccessKeyAdmin(MachineWritten):
+    """Access keys: who has one and for what; the secret is never shown."""
+
+    list_display = ("key_id", "name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("key_id", "name", "user__username")
 
 
 @admin.register(Membership)

@@ -13,7 +13,7 @@ from typing import Final
 
 from django.http import HttpRequest
 
-from quotas.models import AccessToken, User, Way
+from quotas.models import AccessKey, AccessToken, User, Way
 
 
 @dataclass(slots=True)
@@ -39,8 +39,10 @@ class Origin:
 
     @property
     def token(self) -> str:
-        """The prefix of the token by which they came."""
+        """The prefix of the token, or the id of the access key, by which they came."""
         token = getattr(self.request, "auth", None)
+        if isinstance(token, AccessKey):
+            return token.key_id
         return token.prefix if isinstance(token, AccessToken) else ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from quotas import audit
 from quotas.models import (
+    AccessKey,
     AccessToken,
     Banner,
     Cluster,
@@ -40,4 +41,5 @@ def begin() -> None:
     audit.follow(Quota)
     audit.follow(Spec)
     audit.follow(SpotPrice)
+    audit.follow(AccessKey, without=("ciphertext", "last_used_at"))
     audit.follow(AccessToken, without=("digest", "last_used_at"))

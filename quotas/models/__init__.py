@@ -1,5 +1,6 @@
 """The rows of this application, one idea a module."""
 
+from quotas.models.access_keys import AccessKey, UsedSignature
 from quotas.models.announcements import AdminAction, Banner, Maintenance, ReadOnly
 from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
@@ -15,6 +16,7 @@ from quotas.models.users import User
 from quotas.models.workspaces import Membership, Role, Workspace
 
 __all__ = [
+    "AccessKey",
     "AccessToken",
     "Action",
     "AdminAction",
@@ -48,6 +50,7 @@ __all__ = [
     "UsageDay",
     "UsageHour",
     "UsageMark",
+    "UsedSignature",
     "User",
     "Way",
     "Workspace",

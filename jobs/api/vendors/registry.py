@@ -1,0 +1,31 @@
+"""The vendors' APIs that the console answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import URLPattern
+
+from jobs.api.vendors.api import VendorApi
+
+APIS: Final[tuple[VendorApi, ...]] = ()
+"""All of them; the first one whose prefix an address has owns it."""
+
+
+def urls() -> list[URLPattern]:
+    """Return the URLs of all APIs."""
+    return [pattern for api in APIS for pattern in api.urls()]
+
+
+def find(request: HttpRequest) -> VendorApi | None:
+    """Return the API to which a request belongs, if any."""
+    return next((api for api in APIS if api.owns(request)), None)
+
+
+def refuse(request: HttpRequest, status: int, message: str) -> HttpResponseBase | None:
+    """Return the vendor's error for what went wrong outside of an operation; None for other addresses."""
+    api = find(request)
+    if api is None:
+        return None
+    return api.render_error(request, api.describe_status(status, message), api.new_request_id())
