@@ -7,9 +7,13 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern
 
+from jobs.api.vendors.aihc.api import AihcV1, AihcV2
 from jobs.api.vendors.api import VendorApi
+from jobs.api.vendors.openpai.api import OpenPai
+from jobs.api.vendors.pai_dlc.api import PaiDlc
+from jobs.api.vendors.pai_workspace.api import PaiWorkspace
 
-APIS: Final[tuple[VendorApi, ...]] = ()
+APIS: Final[tuple[VendorApi, ...]] = (PaiDlc(), PaiWorkspace(), AihcV1(), AihcV2(), OpenPai())
 """All of them; the first one whose prefix an address has owns it."""
 
 

@@ -1,0 +1,92 @@
+"""The two versions of the AIHC API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+
+from jobs.api.native.auth import Caller
+from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError
+from jobs.api.vendors.authentication import (
+    AuthenticationFailure,
+    AuthenticationRefused,
+    authenticate_baidu,
+)
+from jobs.api.vendors.operations import Operation
+
+_AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
+    AuthenticationFailure.MISSING: (403, "AccessDenied", "The request is not signed."),
+    AuthenticationFailure.MALFORMED: (
+        400,
+        "InvalidHTTPAuthHeader",
+        "The HTTP authorization header is invalid.",
+    ),
+    AuthenticationFailure.UNSUPPORTED: (400, "InvalidHTTPAuthHeader", "Use bce-auth-v1."),
+    AuthenticationFailure.UNKNOWN_KEY: (403, "InvalidAccessKeyId", "The access key ID does not exist."),
+    AuthenticationFailure.MISMATCH: (
+        400,
+        "SignatureDoesNotMatch",
+        "The request signature we calculated does not match the signature you provided.",
+    ),
+    # Not RequestExpired: the SDK would repeat the request, with the same clock.
+    AuthenticationFailure.STALE: (403, "RequestTimeTooSkewed", "The request is expired: {detail}."),
+    AuthenticationFailure.REPLAYED: (403, "AccessDenied", "The request was sent before."),
+    AuthenticationFailure.INVALID_TOKEN: (403, "AccessDenied", "The token is invalid."),
+}
+
+
+class AihcApi(VendorApi):
+    """An API of Baidu AIHC."""
+
+    errors: ClassVar[Mapping[ErrorKind, tuple[int, str]]] = {
+        ErrorKind.NO_OPERATION: (404, "NoSuchAction"),
+        ErrorKind.MISSING_SCOPE: (403, "AccessDenied"),
+        ErrorKind.FORBIDDEN: (403, "AccessDenied"),
+        ErrorKind.NOT_FOUND: (404, "ResourceNotFound"),
+        ErrorKind.INVALID: (400, "InvalidParameter"),
+        ErrorKind.UNSUPPORTED: (400, "UnsupportedOperation"),
+        ErrorKind.CONFLICT: (409, "OperationConflict"),
+        ErrorKind.TOO_LARGE: (413, "EntityTooLarge"),
+        ErrorKind.TOO_MANY: (429, "RequestLimitExceeded"),
+        # The SDK repeats a request after 500 and 503: both only where nothing was done.
+        ErrorKind.READ_ONLY: (403, "ServiceReadOnly"),
+        ErrorKind.OUTAGE: (503, "ServiceUnavailable"),
+        ErrorKind.INTERNAL: (500, "InternalError"),
+    }
+
+    def authenticate(self, request: HttpRequest) -> Caller:
+        return authenticate_baidu(request)
+
+    def describe_authentication(self, refused: AuthenticationRefused) -> VendorError:
+        status, code, message = _AUTHENTICATION[refused.failure]
+        return VendorError(status, code, message.format(detail=refused.detail))
+
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+        body = {"code": error.code, "message": error.message, "requestId": request_id}
+        return JsonResponse(body, status=error.status, headers=error.headers)
+
+
+class AihcV1(AihcApi):
+    """AIHC version 1."""
+
+    name = "AIHC"
+    version = "v1"
+    prefixes = ("/api/v1/aijobs", "/api/v1/resourcepools")
+    operations: ClassVar[tuple[Operation, ...]] = ()
+
+
+class AihcV2(AihcApi):
+    """AIHC version 2: all operations have the address `/`, and their names in the query."""
+
+    name = "AIHC"
+    version = "v2"
+    prefixes = ()
+    operations: ClassVar[tuple[Operation, ...]] = ()
+
+    def owns(self, request: HttpRequest) -> bool:
+        is_signed = "X-API-Version" in request.headers or request.headers.get("Authorization", "").startswith(
+            "bce-"
+        )
+        return request.path == "/" and "action" in request.GET and is_signed

@@ -1,0 +1,1 @@
+"""OpenPAI's REST server, versions 1 and 2."""
