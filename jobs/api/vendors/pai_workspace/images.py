@@ -28,6 +28,7 @@ from jobs.api.vendors.pai_workspace.lists import BY_TIME, list_parameters, read_
 from jobs.assets.forms import create_form
 from jobs.models import AssetKind, Image
 
+_LABELLED: Final = ("framework", "version", "python", "accelerator", "official")
 _LABEL: Final = (Parameter("Key"), Parameter("Value"))
 _SYSTEM_ONLY: Final = (
     f"Fills {labels.FRAMEWORK}, {labels.PYTHON} and {labels.CHIP}; other labels are not stored."
@@ -100,7 +101,7 @@ def _list_image_labels(call: Call) -> JsonObject:
     wanted = split_values(values["LabelKeys"])
     pairs = {
         (label["Key"], label["Value"])
-        for image in rows.only("framework", "version", "python", "accelerator", "official").order_by()
+        for image in rows.select_related(None).only(*_LABELLED).order_by()
         for label in labels.of_image(image)
         if not wanted or label["Key"] in wanted
     }

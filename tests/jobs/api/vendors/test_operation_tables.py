@@ -46,7 +46,7 @@ ROWS: Final = [(api, operation) for api in registry.APIS for operation in api.op
 METHODS: Final = ("PATCH", "PUT", "DELETE", "POST", "GET")
 
 
-def each(rows: list[tuple[VendorApi, Operation]]) -> Any:
+def each(rows: list[tuple[VendorApi, Operation]]) -> pytest.MarkDecorator:
     """Return the mark that runs a test for each row."""
     ids = [f"{_title(api)}-{operation.name}-{operation.method}" for api, operation in rows]
     return pytest.mark.parametrize(("api", "operation"), rows, ids=ids)
