@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from django import forms
+from django.forms.models import model_to_dict
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
@@ -288,6 +290,30 @@ FORMS: Final[dict[AssetKind, type[AssetForm]]] = {
     AssetKind.VPC: VpcForm,
     AssetKind.ROLE: RoleForm,
 }
+
+
+def create_form(kind: AssetKind, owner: User, values: Mapping[str, Any]) -> AssetForm:
+    """Return the form of a new asset with values as a program sends them; absent ones have their default."""
+    form = FORMS[kind]
+    return form(owner, _as_browser({**_initial_values(form(owner)), **values}))
+
+
+def change_form(owner: User, asset: Asset, values: Mapping[str, Any]) -> AssetForm:
+    """Return the form of an asset with changes as a program sends them; absent values stay as they are."""
+    form = FORMS[asset.KIND]
+    before = model_to_dict(asset, fields=[*form(owner, instance=asset).fields])
+    return form(owner, _as_browser({**before, **values}), instance=asset)
+
+
+def _initial_values(form: AssetForm) -> dict[str, Any]:
+    """Return the initial values of an empty form."""
+    first = {name: field.initial for name, field in form.fields.items() if field.initial is not None}
+    return {name: value() if callable(value) else value for name, value in first.items()}
+
+
+def _as_browser(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a browser sends: no field for what is off or empty."""
+    return {name: value for name, value in values.items() if value is not False and value is not None}
 
 
 def _dress(field: forms.Field) -> None:

@@ -26,13 +26,14 @@ Its user ids are none that subordinate ids (from 100,000) or SSSD (200,000 to 2,
 
 
 @transaction.atomic
-def ensure_defaults(admin: User) -> None:
-    """Make the default workspace, cluster and quota where there are none; repeating changes nothing."""
+def ensure_defaults(admin: User) -> bool:
+    """Make the default workspace, cluster and quota where there are none; return whether it made them."""
     if Workspace.objects.exists():
-        return
+        return False
     workspace = Workspace.objects.create(slug="default", name=default_names.WORKSPACE)
     cluster = Cluster.objects.create(
         slug="local", name=default_names.CLUSTER, backend="local", config=dict(FIRST_CLUSTER)
     )
     Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name=default_names.QUOTA)
     Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)
+    return True

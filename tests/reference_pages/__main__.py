@@ -1,19 +1,34 @@
-"""`python -m tests.reference_pages [FOLDER]` writes the reference; it fails where a row lacks its text."""
+"""`python -m tests.reference_pages [--check] [FOLDER]` writes the reference; a row without its text fails.
+
+The pages of `COMMITTED` are in `docs/` too; with `--check` they are compared and not written.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import django
+
 from console.home import CHECKOUT
-from tests.reference_pages import backends, cluster_settings, conversions, fields, form_fields, settings
+from tests.reference_pages import (
+    backends,
+    cluster_settings,
+    conversions,
+    fields,
+    form_fields,
+    settings,
+)
 from tests.reference_pages.table import rows
 
 FOLDER: Final = CHECKOUT / "var" / "docs"
+DOCS: Final = CHECKOUT / "docs"
+COMMITTED: Final = ("compatible-apis.md",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +40,18 @@ class Page:
 
 
 def build() -> Mapping[str, Page]:
-    """Return every page by its file name."""
+    """Return every page by its file name; Django has to be set up."""
+    from tests.reference_pages import compatible_apis  # noqa: PLC0415 its tables import models
+
     return {
         "settings.md": Page(settings.page(), frozenset({"variable", "meaning", "value", "default"})),
         "dialect-fields.md": Page(fields.page(), frozenset({"dialect", "spelling", "source"})),
         "conversions.md": Page(conversions.page(), frozenset({"JobSpec", "from \\ to"})),
         "cluster-settings.md": Page(cluster_settings.page(), frozenset({"setting", "label", "meaning"})),
         "backend-fields.md": Page(backends.page(), frozenset({"field", "there"})),
+        "compatible-apis.md": Page(
+            compatible_apis.page(), frozenset({"operation", "request", "scope", "field", "support"})
+        ),
         "form-fields.md": Page(form_fields.page(), frozenset({"page", "what it says", "field", "test"})),
     }
 
@@ -48,17 +68,37 @@ def find_gaps(pages: Mapping[str, Page]) -> Iterator[str]:
                     yield f"{name}: no {column} in {' | '.join(row.values())}"
 
 
-def main() -> int:
-    """Write the pages, and return 1 when a row lacks its text."""
-    parser = argparse.ArgumentParser(prog="python -m tests.reference_pages", description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    folder: Path = parser.parse_args().folder
-    pages = build()
+def find_stale(pages: Mapping[str, Page], folder: Path = DOCS) -> Iterator[str]:
+    """Yield a sentence for each committed page that differs from what the code says now."""
+    for name in COMMITTED:
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != pages[name].text:
+            yield f"docs/{name} is stale: run `make docs` and commit it."
+
+
+def write(pages: Mapping[str, Page], folder: Path) -> None:
+    """Write pages into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, page in pages.items():
         (folder / name).write_text(page.text, encoding="utf-8")
-    print(f"{len(pages)} pages in {folder}")
-    gaps = list(find_gaps(pages))
+
+
+def main() -> int:
+    """Write the pages, and return 1 when a row lacks its text or, with --check, a committed page is stale."""
+    parser = argparse.ArgumentParser(prog="python -m tests.reference_pages", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="compare the pages in docs/ instead of writing them"
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    django.setup()
+    pages = build()
+    write(pages, options.folder)
+    print(f"{len(pages)} pages in {options.folder}")
+    if not options.check:
+        write({name: pages[name] for name in COMMITTED}, DOCS)
+    gaps = [*find_gaps(pages), *find_stale(pages)]
     for gap in gaps:
         print(gap)
     return int(bool(gaps))

@@ -11,6 +11,7 @@ from django.db import OperationalError
 
 from console.configuration import single
 from console.server.statics import collect_if_changed
+from jobs.assets.official_images import add_official_images
 from quotas.accounts.bootstrap import ensure_defaults
 
 PASSWORD_BYTES = 12
@@ -34,6 +35,7 @@ class Command(BaseCommand):
             admin = users.create_superuser("admin", password=password)
             shown = "the one in CONSOLE_ADMIN_PASSWORD" if settings.CONSOLE_ADMIN_PASSWORD else password
             self.stdout.write(f"First admin: user admin, password {shown} (told this once).")
-        ensure_defaults(admin)
+        if ensure_defaults(admin):
+            add_official_images()
         self.check(tags=["console"], databases=["default"])
         single.record()

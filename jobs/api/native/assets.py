@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.assets import changes, check_requests, visibility
-from jobs.assets.forms import FORMS, VersionForm
+from jobs.assets.forms import FORMS, VersionForm, change_form, create_form
 from jobs.messages.assets import asset_message
 from jobs.models import Asset, AssetCheck, AssetKind, Dataset, Guarded
 from quotas.access import administers
@@ -165,20 +165,7 @@ class Assets(AssetView):
         if values.get("workspace") is None and not administers(self.person):
             raise PermissionDenied
         values["workspace"] = self.workspace(values.get("workspace"))
-        form = FORMS[of]
-        usual = _first_values(form(self.person))
-        return Response(render_asset(self.save(form(self.person, _as_form({**usual, **values})))), status=201)
-
-
-def _first_values(form: ModelForm[Any]) -> dict[str, Any]:
-    """Return the initial values of an empty form."""
-    first = {name: field.initial for name, field in form.fields.items() if field.initial is not None}
-    return {name: value() if callable(value) else value for name, value in first.items()}
-
-
-def _as_form(values: dict[str, Any]) -> dict[str, Any]:
-    """Values as a form takes them: what is off is left out by a browser."""
-    return {name: value for name, value in values.items() if value is not False and value is not None}
+        return Response(render_asset(self.save(create_form(of, self.person, values))), status=201)
 
 
 class OneAsset(AssetView):
@@ -211,11 +198,9 @@ class OneAsset(AssetView):
         return Response(render_asset(asset))
 
     def _change(self, asset: Asset, values: dict[str, Any]) -> Asset:
-        form = FORMS[asset.KIND]
-        before = model_to_dict(asset, fields=[*form(self.person, instance=asset).fields])
         if "workspace" in values:
             values["workspace"] = self.workspace(values["workspace"])
-        return self.save(form(self.person, _as_form({**before, **values}), instance=asset))
+        return self.save(change_form(self.person, asset, values))
 
     def _add_version(self, dataset: Dataset, uri: Any) -> None:
         form = VersionForm(dataset, {"uri": uri})

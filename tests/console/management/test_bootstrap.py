@@ -7,6 +7,8 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
+from jobs.assets.official_images import OFFICIAL_IMAGES
+from jobs.models import Image
 from quotas.models import Cluster, Membership, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +36,16 @@ def test_first_start_creates_admin_workspace_and_cluster() -> None:
     assert admin.check_password(password_of(told))
     assert Cluster.objects.get().backend == "local"
     assert Membership.objects.get().workspace == Workspace.objects.get()
+
+
+def test_first_start_adds_official_images_once() -> None:
+    bootstrap()
+    assert {image.address for image in Image.objects.filter(official=True, workspace=None)} == {
+        image.address for image in OFFICIAL_IMAGES
+    }
+    Image.objects.all().delete()
+    bootstrap()
+    assert not Image.objects.exists()
 
 
 def test_admin_password_differs_between_installations() -> None:

@@ -1,11 +1,13 @@
 """The reference pages have a text in every row, and a conversion loses nothing that it need not."""
 
+from pathlib import Path
+
 import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from tests.reference_pages.__main__ import Page, build, find_gaps
+from tests.reference_pages.__main__ import Page, build, find_gaps, find_stale, write
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, paths, values_at
 from tests.reference_pages.probes import SAYS, probes, spec
@@ -22,6 +24,20 @@ def test_find_gaps_reports_empty_cell_and_page_without_rows() -> None:
     text = "| variable | meaning |\n|---|---|\n| `PORT` |  |\n"
     pages = {"a.md": Page(text, frozenset({"meaning"})), "b.md": Page("# Nothing\n", frozenset())}
     assert list(find_gaps(pages)) == ["a.md: no meaning in `PORT` | ", "b.md has no rows."]
+
+
+def test_committed_reference_pages_are_current() -> None:
+    assert list(find_stale(build())) == []
+
+
+def test_find_stale_reports_changed_and_missing_page(tmp_path: Path) -> None:
+    pages = build()
+    stale = ["docs/compatible-apis.md is stale: run `make docs` and commit it."]
+    assert list(find_stale(pages, tmp_path)) == stale
+    write(pages, tmp_path)
+    assert list(find_stale(pages, tmp_path)) == []
+    (tmp_path / "compatible-apis.md").write_text("changed")
+    assert list(find_stale(pages, tmp_path)) == stale
 
 
 def test_probes_cover_every_jobspec_path() -> None:
