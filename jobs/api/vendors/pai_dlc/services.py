@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.api.vendors.operations import Operation
-from jobs.api.vendors.pai_dlc import specs
+from jobs.api.vendors.pai_dlc import job_templates, specs
 
-OPERATIONS: Final[tuple[Operation, ...]] = (*specs.OPERATIONS,)
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *specs.OPERATIONS,
+    *job_templates.OPERATIONS,
+)
