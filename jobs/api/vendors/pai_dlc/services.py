@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.api.vendors.operations import Operation
-from jobs.api.vendors.pai_dlc import job_templates, specs
+from jobs.api.vendors.pai_dlc import job_templates, metrics, specs
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *specs.OPERATIONS,
+    *metrics.OPERATIONS,
     *job_templates.OPERATIONS,
 )
