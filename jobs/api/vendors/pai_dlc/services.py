@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.api.vendors.operations import Operation
-from jobs.api.vendors.pai_dlc import job_templates, metrics, specs, terminals
+from jobs.api.vendors.pai_dlc import job_templates, metrics, specs, tensorboards, terminals
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *specs.OPERATIONS,
     *metrics.OPERATIONS,
     *terminals.OPERATIONS,
+    *tensorboards.OPERATIONS,
     *job_templates.OPERATIONS,
 )

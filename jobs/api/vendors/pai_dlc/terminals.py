@@ -7,9 +7,10 @@ from typing import Final
 from jobs.access import terminal_tickets
 from jobs.access.gateway import addresses
 from jobs.access.sessions import EntryRefused
-from jobs.api.vendors.api import VendorError
+from jobs.api.vendors.api import ErrorKind
 from jobs.api.vendors.operations import Call, JsonObject, Kind, Location, Operation, Parameter, Support
 from jobs.api.vendors.pai_dlc.identifiers import find_job, find_replica
+from jobs.api.vendors.pai_dlc.refusals import refusal
 from quotas.access import Verb
 from quotas.models import AccessKey, AccessToken
 
@@ -23,7 +24,7 @@ def get_web_terminal(call: Call) -> JsonObject:
     try:
         ticket = terminal_tickets.issue(call.person, replica, credential)
     except EntryRefused:
-        raise VendorError(409, "OperationConflict", "The pod is not running.") from None
+        raise refusal(ErrorKind.CONFLICT, "The pod is not running.") from None
     is_encrypted = addresses.scheme_of(call.request.scheme or "http") == "https"
     host = f"{'wss' if is_encrypted else 'ws'}://{call.request.get_host()}"
     return {"WebTerminalUrl": f"{host}/terminals/tickets/{ticket}/socket"}

@@ -90,8 +90,8 @@ class Client:
             while True:
                 self.socket.recv(timeout=60)
         except ConnectionClosed as closed:
-            assert closed.rcvd is not None
-            return closed.rcvd.code, closed.rcvd.reason
+            received = closed.rcvd
+        return (received.code, received.reason) if received else (0, "")
 
 
 @contextmanager
