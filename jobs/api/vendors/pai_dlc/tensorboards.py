@@ -347,10 +347,6 @@ _VISIBILITIES: Final = ("PUBLIC", "PRIVATE")
 _ENOUGH: Final = "The TensorboardId is enough."
 _SHOWN: Final = "Everything below the working folders of a job's replicas is shown."
 _EXTENDED: Final = "The owner of a running TensorBoard can extend its time, as far as the console allows."
-_GATEWAY: Final = (
-    "endpoints are open to people who are signed in and have access to the job; "
-    "nobody else can be given a link."
-)
 
 
 def _ignored(name: str, note: str, location: Location = Location.QUERY, **more: Any) -> Parameter:
@@ -524,16 +520,5 @@ OPERATIONS: Final = (
         parameters=(_ID, _WORKSPACE),
         support=Support.PARTIAL,
         note="One that has ended; stop a running one first.",
-    ),
-    Operation(
-        "GetTensorboardSharedUrl",
-        "GET",
-        f"{_ONE}/sharedurl",
-        parameters=(
-            _ID,
-            Parameter("ExpireTimeSeconds", Kind.INTEGER),
-        ),
-        support=Support.REFUSED,
-        note=_GATEWAY,
     ),
 )
