@@ -247,18 +247,11 @@ refused(client.create_ray_history_server, models.CreateRayHistoryServerRequest(w
     assert [each["code"] for each in errors] == ["UnsupportedOperation"] * 7
 
 
-HELLO: Final = {
-    "jobName": "hello",
-    "taskRoles": [
-        {
-            "name": "main",
-            "taskNumber": 1,
-            "cpuNumber": 1,
-            "memoryMB": 512,
-            "gpuNumber": 0,
-            "command": "echo up; exec sleep 600",
-        }
-    ],
+WAITING: Final = {
+    "DisplayName": "hello",
+    "JobType": "PyTorchJob",
+    "JobSpecs": [{"Type": "Worker", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "512Mi"}}],
+    "UserCommand": "echo up; exec sleep 600",
 }
 
 
@@ -266,7 +259,7 @@ def test_sdk_opens_a_terminal_of_a_whole_console() -> None:
     with running() as stack:
         key = json.loads(stack.manage("issue_access_key", "admin"))
         with closing(stack.client()) as client:
-            body = {"file": json.dumps(HELLO)}
+            body = {"file": json.dumps(WAITING)}
             answer = client.post("/api/console/v1/jobs", json=body)
             assert answer.is_success, answer.text
             job = answer.json()["id"]
@@ -278,7 +271,7 @@ def test_sdk_opens_a_terminal_of_a_whole_console() -> None:
             ALIBABA_CLOUD_ACCESS_KEY_ID=key["access_key_id"],
             ALIBABA_CLOUD_ACCESS_KEY_SECRET=key["access_key_secret"],
             JOB=f"dlc{job}",
-            POD=f"dlc{job}-main-0",
+            POD=f"dlc{job}-worker-0",
         )
         with connect(terminal["WebTerminalUrl"], proxy=None) as socket:
             socket.send(json.dumps({"operation": "stdin", "data": "echo in''side; exit\r"}))

@@ -86,6 +86,7 @@ class Client:
 
     def until_closed(self) -> tuple[int, str]:
         """The code and reason with which the terminal closes, whatever is shown before."""
+        received = None
         try:
             while True:
                 self.socket.recv(timeout=60)
