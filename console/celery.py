@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_process_init
+from celery.signals import setup_logging, worker_before_create_process, worker_process_init
 from django.conf import settings
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
@@ -13,7 +13,14 @@ from console.run.child import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
-app = Celery("console")
+
+class App(Celery):
+    """The application; `worker_pid` is the process that forks those of a pool."""
+
+    worker_pid = 0
+
+
+app = App("console")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.steps["worker"].add(DjangoStructLogInitStep)
 app.autodiscover_tasks()
@@ -25,7 +32,13 @@ def _log_like_the_web(**kwargs: Any) -> None:
     configure(settings.LOGGING)
 
 
+@worker_before_create_process.connect
+def _record_worker(**kwargs: Any) -> None:
+    """Set the pid that a pool process finds as its worker's: read after the fork, it could be another's."""
+    app.worker_pid = os.getpid()
+
+
 @worker_process_init.connect
 def _end_with_the_worker(**kwargs: Any) -> None:
     """A pool process whose worker was killed would wait for ever on a pipe that its siblings hold open."""
-    die_with_parent()
+    die_with_parent(app.worker_pid)

@@ -49,10 +49,15 @@ def pause(short_lives: int) -> float:
     return min(LONGEST_PAUSE, 0.25 * 2**short_lives) if short_lives else 0.0
 
 
-def die_with_parent() -> None:
-    """Ask Linux to end this process when its parent ends. Elsewhere, the next start cleans up."""
+def die_with_parent(parent: int = 0) -> None:
+    """Ask Linux to end this process when its parent ends. Elsewhere, the next start cleans up.
+
+    With `parent`, the pid of the process that forked this one, it also ends if that has ended already.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if parent and os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def be_called(name: str) -> None:

@@ -117,6 +117,13 @@ class Submission:
     reserved: tuple[Reserved, ...] = ()
     is_check: bool = False
 
+    def secret_variables(self) -> dict[str, str]:
+        """Return the environment variables that every replica is given by a file."""
+        found = {name: self.secrets[secret.name] for name, secret in self.spec.secret_env.items()}
+        if self.endpoint_token:
+            found["JOB_CONSOLE_ENDPOINT_TOKEN"] = self.endpoint_token
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRef:

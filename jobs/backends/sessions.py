@@ -7,9 +7,9 @@ session lives as long as a person types, and the processes that serve people hav
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jobs.backends.base import Handle, ReplicaRef
 
@@ -77,6 +77,17 @@ class SessionRequest:
     argv: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     terminal: Terminal | None = None
+
+    def as_message(self) -> dict[str, Any]:
+        """Return the request as it is sent to a session agent."""
+        terminal = self.terminal
+        return {
+            "kind": self.kind,
+            "line": self.line,
+            "argv": list(self.argv),
+            "env": dict(self.env),
+            "terminal": terminal and {"name": terminal.name, **asdict(terminal.size)},
+        }
 
 
 @dataclass(frozen=True, slots=True)

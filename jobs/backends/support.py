@@ -63,16 +63,11 @@ def keep(why: str) -> Support:
     return Support(Fate.KEPT, why=why)
 
 
-CLOUDS_OWN: Final = _("Specific to the vendor's cloud; kept for export.")
-DISK_UNLIMITED: Final = _("The job uses its machine's disk, without a separate limit.")
-NOBODY_WATCHES: Final = _("Jobs are not monitored for faults here; use retries instead.")
 NOT_HERE: Final = _("Not available on this cluster.")
-NOT_KEPT_HERE: Final = _("Resources are released when the job ends.")
 OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
-OWN_TENSORBOARD: Final = _(
-    "Start TensorBoard in the job: it is detected and can be opened from the job page."
-)
 """Reasons that several backends have."""
+
+_OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
 
 CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/scheduling/test_admission.py"
@@ -107,6 +102,16 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         _("Converted to the known resource amounts of the instance type."),
         "jobs/dialects/test_dlc_reading.py",
     ),
+    "roles[].resources.disk_mib": keep(_("The job uses its machine's disk, without a separate limit.")),
+    "reserve_after": keep(_("Resources are released when the job ends.")),
+    "fault_tolerance": keep(_("Jobs are not monitored for faults here; use retries instead.")),
+    "sanity_check": keep(NOT_HERE),
+    "tensorboard": keep(
+        _("Start TensorBoard in the job: it is detected and can be opened from the job page.")
+    ),
+    "network": keep(_OF_VENDOR),
+    "instance_role": keep(_OF_VENDOR),
+    "framework_options": keep(_OF_VENDOR),
 }
 """What the console does, or leaves undone, by itself."""
 

@@ -42,6 +42,14 @@ def _listener(fields: list[str]) -> Listener:
     return Listener(_address(address), int(port, 16), int(fields[7]), int(fields[9]))
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a name or address means this machine itself, wherever it is used."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def accepting_sockets(found: Iterable[Listener], host: str, port: int) -> list[Listener]:
     """Return the sockets that would accept a connection to `host`:`port`.
 

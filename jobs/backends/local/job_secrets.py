@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from jobs.backends.base import Submission
 from jobs.backends.local.config import LocalConfig
@@ -12,8 +12,6 @@ from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
 from jobs.node.wrapper.environment import LOCATION_VARIABLES
 from jobs.spec import JobSpec
-
-ENDPOINT_TOKEN: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
 
 
 def list_names(submission: Submission, config: LocalConfig) -> Iterator[str]:
@@ -38,10 +36,7 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
         for mount in spec.mounts
         if placeholders.list_references(mount.uri) and not mount.path
     }
-    env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
-    if submission.endpoint_token:
-        env[ENDPOINT_TOKEN] = submission.endpoint_token
-    found: dict[str, Any] = {"env": env}
+    found: dict[str, Any] = {"env": {**env, **submission.secret_variables()}}
     if code := code_sources.login_of(_code_uri(spec, config)):
         found["code"] = placeholders.fill(code, values)
     if key := code_sources.key_of(_code_uri(spec, config)):

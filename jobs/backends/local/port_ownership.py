@@ -7,7 +7,6 @@ database, or somebody else's job.  A port is the replica's while one of its proc
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -74,9 +73,4 @@ _TRIES: Final = 2
 def _itself(replica: RunningReplica, host: str) -> bool:
     """Tell whether `host` is what the replica calls itself."""
     house = replica.launch.plan.house
-    if host.lower() in {"localhost", house.host_ip, house.node.lower()}:
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.lower() in {house.host_ip, house.node.lower()} or listening_sockets.is_loopback(host)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.local.launch import RUNNER, child_environment
-from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionRequest, Size, Terminal
+from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionRequest, Size
 from jobs.node.descriptors import Descriptor
 
 BEGIN_S: Final = 20.0
@@ -61,21 +61,7 @@ async def _dismiss(channel: Channel, helper: Helper) -> None:
 
 
 def _request(replica: ReplicaRef, wanted: SessionRequest) -> dict[str, Any]:
-    terminal = wanted.terminal
-    return {
-        "role": replica.role,
-        "index": replica.index,
-        "kind": wanted.kind,
-        "line": wanted.line,
-        "argv": list(wanted.argv),
-        "env": dict(wanted.env),
-        "terminal": _terminal(terminal) if terminal else None,
-    }
-
-
-def _terminal(terminal: Terminal) -> dict[str, Any]:
-    size = terminal.size
-    return {"name": terminal.name, "columns": size.columns, "rows": size.rows}
+    return {"role": replica.role, "index": replica.index, **wanted.as_message()}
 
 
 class Helper:

@@ -7,14 +7,9 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    CLOUDS_OWN,
     CONTRACT,
-    DISK_UNLIMITED,
-    NOBODY_WATCHES,
     NOT_HERE,
-    NOT_KEPT_HERE,
     OPTIONS_OF_MEMORY,
-    OWN_TENSORBOARD,
     Support,
     approximate,
     honour,
@@ -51,7 +46,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].resources.memory_mib": honour(f"{_LIMITS}::test_replica_over_limit_with_children_ends_whole"),
     "roles[].resources.shm_mib": honour(f"{_LIMITS}::test_shared_memory_size_is_as_requested"),
-    "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
     "roles[].resources.gpus": honour(
         f"{_ALLOCATIONS}::test_gpu_allocation_is_exclusive_and_returned_after_use"
     ),
@@ -97,11 +91,4 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
     "cpu_affinity": keep(NOT_HERE),
-    "reserve_after": keep(NOT_KEPT_HERE),
-    "fault_tolerance": keep(NOBODY_WATCHES),
-    "sanity_check": keep(NOT_HERE),
-    "tensorboard": keep(OWN_TENSORBOARD),
-    "network": keep(CLOUDS_OWN),
-    "instance_role": keep(CLOUDS_OWN),
-    "framework_options": keep(CLOUDS_OWN),
 }

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -57,13 +57,13 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access, unix_users, visibility
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.identity.unix_users import Account
-from jobs.backends.slurm.script import environment, job_script, node_preflight, preview, staging
+from jobs.backends.slurm.script import job_script, node_preflight, preview, staging
 from jobs.backends.slurm.sessions import ReplicaSessions
 from jobs.backends.slurm.status import cleanup, recovery, states, status_files
 from jobs.backends.slurm.status.recovery import PendingActions
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
-from jobs.spec import JobSpec
+from jobs.node.wrapper.environment import as_shell
 from jobs.states import TERMINAL, Reason, ReasonCode
 
 T = TypeVar("T")
@@ -87,6 +87,7 @@ Slurm's controller takes one after the other, and the work before and after it t
 class SlurmBackend:
     """One cluster.  All state is Slurm's, or lies in the folder that the console shares with the nodes."""
 
+    at_once: Final = SUBMITTERS
     has_scheduler: Final = True
     can_shrink: Final = False
 
@@ -96,11 +97,6 @@ class SlurmBackend:
             RestController(config) if config.way == "rest" else CommandController(config)
         )
         self._addresses = NodeAddresses(config, self._controller)
-
-    @property
-    def at_once(self) -> int:
-        """See `base.Several`."""
-        return SUBMITTERS
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  The rest of a refused submission is no job."""
@@ -187,15 +183,9 @@ class SlurmBackend:
         seen = {handle: self._observe(handle, listed, answer, todo) for handle in handles}
         self._clear_secrets(seen)
         users = {each.number: each.user for each in rows}
-        for user, few in _by_user(todo.cancel, users):
-            with _ignoring_users_errors(user):
-                self._actions(user).cancel(few, waiting_only=True)
-        for user, few in _by_user(self._overdue(rows, todo), users):
-            with _ignoring_users_errors(user):
-                self._actions(user).cancel(few)
-        for user, few in _by_user(todo.release, users):
-            with _ignoring_users_errors(user):
-                self._actions(user).release(few)
+        self._act(todo.cancel, users, lambda actions, few: actions.cancel(few, waiting_only=True))
+        self._act(self._overdue(rows, todo), users, lambda actions, few: actions.cancel(few))
+        self._act(todo.release, users, lambda actions, few: actions.release(few))
         for job in todo.again:
             with suppress(NotSubmitted, Unknown, Refused), _ignoring_users_errors(self._user(job.key)):
                 if self._is_hidden(job):
@@ -385,8 +375,8 @@ class SlurmBackend:
         user, mode = (account.pw_name, folder_access.READABLE) if account else ("", 0o600)
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
         attempts.write_text(folder / "script", text)
-        if secrets := _secrets(submission):
-            attempts.write_text(folder / "secrets", environment.render_exports(secrets), mode)
+        if secrets := submission.secret_variables():
+            attempts.write_text(folder / "secrets", as_shell(secrets), mode)
         for name, content in staging.login_files(submission):
             attempts.write_text(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
@@ -567,6 +557,21 @@ class SlurmBackend:
             return self._controller
         return (TokenActions if self._config.identity == JWT else SudoHelper)(self._config, user)
 
+    def _act(
+        self,
+        numbers: Iterable[int],
+        users: Mapping[int, str],
+        act: Callable[[JobActions, list[int]], None],
+    ) -> None:
+        """Act on jobs by their numbers as their users, "" for the console's own."""
+        found: dict[str, list[int]] = {}
+        for number in numbers:
+            found.setdefault(users.get(number, ""), []).append(number)
+        for user, theirs in found.items():
+            for few in _batches(theirs):
+                with _ignoring_users_errors(user):
+                    act(self._actions(user), few)
+
     def _number(self, job: SlurmJob) -> int:
         return recovery.current_number(self._folder(job.key), job)
 
@@ -585,27 +590,9 @@ def _hold_lock(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _secrets(submission: Submission) -> dict[str, str]:
-    """Return the environment variables that a replica is given by a file."""
-    spec: JobSpec = submission.spec
-    found = {name: submission.secrets[each.name] for name, each in spec.secret_env.items()}
-    if submission.endpoint_token:
-        found["JOB_CONSOLE_ENDPOINT_TOKEN"] = submission.endpoint_token
-    return found
-
-
 def _with_version(seen: Observation) -> Observation:
     """Return an observation with a version that changes whenever anything else does."""
     return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
-
-
-def _by_user(numbers: Iterable[int], users: Mapping[int, str]) -> Iterator[tuple[str, list[int]]]:
-    """Yield batches of jobs' numbers by user, "" for the console's own."""
-    found: dict[str, list[int]] = {}
-    for number in numbers:
-        found.setdefault(users.get(number, ""), []).append(number)
-    for user, theirs in found.items():
-        yield from ((user, few) for few in _batches(theirs))
 
 
 def _ignoring_users_errors(user: str) -> AbstractContextManager[None]:

@@ -23,6 +23,7 @@ from jobs.backends.settings import (
     invalid,
 )
 from jobs.backends.slurm.client.login import Login
+from jobs.backends.slurm.identity.as_user import PATH
 from jobs.facilities import Facilities
 
 _PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
@@ -43,9 +44,6 @@ SRUN: Final = "srun"
 """People get into jobs by steps that the console, or its helper, begins."""
 DOOR: Final = "door"
 """They get in by steps that the jobs' own scripts begin: see `jobs.node.sessions.listener`."""
-
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for."""
 
 HELPER: Final = "/usr/local/libexec/job-console-slurm"
 

@@ -12,7 +12,6 @@ import asyncio
 import sys
 import time
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,14 +22,16 @@ from jobs.backends.remote.listener_client import ListenerFiles, ListenerTranspor
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.session_client import RemoteSession
 from jobs.backends.remote.transport import START_TIMEOUT_S, ProcessTransport, Transport
-from jobs.backends.sessions import Barrier, NoEntry, SessionKind, SessionRequest, Terminal
+from jobs.backends.sessions import Barrier, NoEntry, SessionKind, SessionRequest
 from jobs.backends.slurm.client.addresses import NodeAddresses
-from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, SESSION_STEP, Programs
+from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, Programs
 from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access
+from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.status import recovery, status_files
+from jobs.node.listening_sockets import is_loopback
 
 NO_JOB: Final = ("invalid job id", "expired or invalid job", "already completing or completed")
 """srun's errors where there is no such job, or none any more."""
@@ -168,16 +169,7 @@ class ReplicaSessions:
         if self._record.apart:
             folder = attempts.node_folder(self._config.nodes_folder, self._key)
             work = folder / work.relative_to(self._folder)
-        return {
-            "pid": pid,
-            "kind": wanted.kind,
-            "line": wanted.line,
-            "argv": list(wanted.argv),
-            "env": dict(wanted.env),
-            "terminal": _terminal(wanted.terminal) if wanted.terminal else None,
-            "folder": str(work),
-            "label": str(work),
-        }
+        return {"pid": pid, "folder": str(work), "label": str(work), **wanted.as_message()}
 
 
 def classify(complaint: str) -> Barrier:
@@ -195,10 +187,6 @@ def _find_replica(record: AttemptRecord, replica: ReplicaRef) -> tuple[str, int]
     return name, [role.name for role in record.roles].index(replica.role)
 
 
-def _terminal(terminal: Terminal) -> dict[str, Any]:
-    return {"name": terminal.name, "columns": terminal.size.columns, "rows": terminal.size.rows}
-
-
 def _from_here(at: str, address: str) -> str:
     """Return the address for this machine of what listens at `at` on the node at `address`.
 
@@ -206,13 +194,6 @@ def _from_here(at: str, address: str) -> str:
     """
     if at in ("0.0.0.0", "::", address):  # noqa: S104 not bound here
         return address
-    if _is_loopback(at) and _is_loopback(address):
+    if is_loopback(at) and is_loopback(address):
         return at
     raise NoEntry(Barrier.NOT_ITS_OWN, f"{at}, while its node is reached at {address}")
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"

@@ -7,14 +7,8 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    CLOUDS_OWN,
     CONTRACT,
-    DISK_UNLIMITED,
-    NOBODY_WATCHES,
-    NOT_HERE,
-    NOT_KEPT_HERE,
     OPTIONS_OF_MEMORY,
-    OWN_TENSORBOARD,
     Support,
     approximate,
     honour,
@@ -52,7 +46,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].resources.memory_mib": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
-    "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.rdma": keep(_("The cluster decides which network connects the nodes.")),
@@ -92,11 +85,4 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_SLURM}::test_failed_replica_folder_is_retained",
     ),
     "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
-    "reserve_after": keep(NOT_KEPT_HERE),
-    "fault_tolerance": keep(NOBODY_WATCHES),
-    "sanity_check": keep(NOT_HERE),
-    "tensorboard": keep(OWN_TENSORBOARD),
-    "network": keep(CLOUDS_OWN),
-    "instance_role": keep(CLOUDS_OWN),
-    "framework_options": keep(CLOUDS_OWN),
 }

@@ -69,9 +69,7 @@ def add_code(source: CodeSource, rules: CodeRules, layer: MountPlanner) -> None:
     if trees.tree_id_of(source.uri) is not None:
         layer.lay_tree(source.uri, source.path, rules.most_bytes)
         return
-    for name, pattern in ((source.branch, REF), (source.commit, COMMIT)):
-        if name and not pattern.fullmatch(name):
-            raise refusal("code_ref", name=name)
+    check_ref(source)
     code = CodeSpec(0, ref=source.branch, commit=source.commit.lower(), most_bytes=rules.most_bytes)
     code = replace(code, patience_s=rules.patience_s)
     folder = local_path(source.uri)
@@ -88,10 +86,15 @@ def add_code(source: CodeSource, rules: CodeRules, layer: MountPlanner) -> None:
         if git is None:
             raise refusal("code_no_git", place=code.name)
         code = replace(code, git=git)
-    path = source.path or f"{mount_paths.WORK}/{_name(code.name)}"
-    if not path.startswith("/"):
-        path = f"{mount_paths.WORK}/{path}"
+    path = mount_paths.locate(source.path or _name(code.name))
     layer.codes.append(replace(code, bound=layer.own(path)))
+
+
+def check_ref(source: CodeSource) -> None:
+    """Raise Refused for a branch or commit that git would take for something else."""
+    for name, pattern in ((source.branch, REF), (source.commit, COMMIT)):
+        if name and not pattern.fullmatch(name):
+            raise refusal("code_ref", name=name)
 
 
 def without_login(uri: str) -> str:

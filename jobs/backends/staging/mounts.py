@@ -108,6 +108,29 @@ def refusal(why: str, **params: str | int | None) -> Refused:
     return Refused(Reason(ReasonCode.REFUSED, said))
 
 
+def fill_names(uri: str, job: str, user: str) -> str:
+    """Return a URI with OpenPAI's names for the job and its user replaced."""
+    for name, value in (("$PAI_JOB_NAME", job), ("$PAI_USER_NAME", user), ("$PAI_USERNAME", user)):
+        uri = uri.replace(name, value)
+    return uri
+
+
+def find_upload(*names: str) -> str | None:
+    """Return the first name that is an uploaded tree's."""
+    return next((name for name in names if trees.tree_id_of(name) is not None), None)
+
+
+def is_in_memory(mount: Mount) -> bool:
+    """Return whether an empty folder is to be in memory (Kubernetes)."""
+    return mount.options.get("medium") == "Memory"
+
+
+def memory_mib(mount: Mount) -> int:
+    """Return the size of a folder in memory, 0 where it names none."""
+    size = amounts.parse(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
+    return amounts.whole(size) if size else 0
+
+
 class MountPlanner:
     """Plans the mounts of a job: `bounds`, the `codes` that fill some of them, the `locations` that the job
     is told, `shm_mib` of shared memory (0: what the roles say), and the `login` for the image registry that
@@ -148,7 +171,7 @@ class MountPlanner:
             raise refusal("code_no_upload", place=uri)
         if self.uploads[tree].size > most:
             raise refusal("code_too_large", place=uri, most_mb=most // 10**6)
-        path = mount_paths.normalize(path if path.startswith("/") else f"{mount_paths.WORK}/{path}")
+        path = mount_paths.locate(path)
         if path == mount_paths.WORK:
             if any(code.bound == IN_WORK for code in self.codes):
                 raise refusal("mount_twice", path=path)
@@ -179,7 +202,7 @@ class MountPlanner:
     def _make_mount(self, mount: Mount) -> tuple[MountSpec | None, str]:
         """Return the mount, if any, and the value of PAI_DATA_DIR or a variable like it."""
         uri, path = self.resolve(mount.uri), mount.path and mount_paths.normalize(mount.path)
-        upload = next((one for one in (uri, mount.id) if trees.tree_id_of(one) is not None), None)
+        upload = find_upload(uri, mount.id)
         return self._mount_upload(mount, upload, path) if upload else self._mount_other(mount, uri, path)
 
     def _mount_upload(self, mount: Mount, upload: str, path: str) -> tuple[None, str]:
@@ -247,13 +270,9 @@ class MountPlanner:
 
     def resolve(self, uri: str) -> str:
         """The URI with OpenPAI's names replaced, as far as they mean something here."""
-        asker = self.ground.asker
-        names = {"$PAI_JOB_NAME": self.ground.job, "$PAI_USER_NAME": asker.user, "$PAI_USERNAME": asker.user}
         if self._known.file_system:
             uri = uri.replace(DEFAULT_FILE_SYSTEM, self._known.file_system)
-        for name, value in names.items():
-            uri = uri.replace(name, value)
-        return uri
+        return fill_names(uri, self.ground.job, self.ground.asker.user)
 
     def _folder(self, mount: Mount, place: str, path: str) -> MountSpec:
         output = mount.purpose is MountPurpose.OUTPUT
@@ -311,9 +330,8 @@ class MountPlanner:
     def _empty(self, mount: Mount, path: str) -> MountSpec:
         if not path:
             raise refusal("mount_without_path", id=mount.uri)
-        if mount.options.get("medium") == "Memory":
-            size = amounts.parse(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
-            return MountSpec(path, MountKind.MEMORY, size_mib=amounts.whole(size) if size else 0)
+        if is_in_memory(mount):
+            return MountSpec(path, MountKind.MEMORY, size_mib=memory_mib(mount))
         return MountSpec(path, self._own_kind(path))
 
     def _add(self, bound: MountSpec, *, there_anyway: bool) -> None:

@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from ipaddress import ip_address
 from json import loads
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -163,12 +162,7 @@ def _find_address(request: Mapping[str, Any]) -> str:
 
 def _is_own_name(host: str, names: list[str]) -> bool:
     """Return whether `host` is a name of the replica itself."""
-    if host.lower() in {"localhost", *names}:
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.lower() in names or listening_sockets.is_loopback(host)
 
 
 # --- the session -----------------------------------------------------------------------------------------

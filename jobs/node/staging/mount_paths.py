@@ -62,6 +62,11 @@ def clash(paths: Iterable[str]) -> str | None:
     return None
 
 
+def locate(path: str) -> str:
+    """Return a path of a job file in the job: a relative one is below its working folder."""
+    return normalize(path if path.startswith("/") else f"{WORK}/{path}")
+
+
 def normalize(path: str) -> str:
     """The same path without doubled slashes and single dots."""
     return "/" + "/".join(parts_of(path))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from jobs.node.staging import pip
 from jobs.node.staging.mount_paths import WORK
@@ -27,6 +27,12 @@ FILE_SYSTEM: Final = "file_system"
 
 LOCATION_VARIABLES: Final = {"data": "PAI_DATA_DIR", "output": "PAI_OUTPUT_DIR", "code": "PAI_CODE_DIR"}
 """Purpose of a place outside the job → the variable that tells it (OpenPAI v0.14)."""
+
+INDEX_VARIABLES: Final = (
+    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX",
+    "PAI_TASK_INDEX",
+    "PAI_TASK_ROLE_INDEX",
+)
 
 MARK: Final = "JOB_CONSOLE_REPLICA"
 
@@ -45,6 +51,28 @@ the job room for variables of its own."""
 
 _TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
 _LEADERS: Final = ("master", "chief")
+
+
+class Amounts(Protocol):
+    """What each replica of a role has."""
+
+    @property
+    def cpu_milli(self) -> int: ...
+    @property
+    def memory_mib(self) -> int: ...
+    @property
+    def shm_mib(self) -> int: ...
+    @property
+    def gpus(self) -> int: ...
+
+
+class Completion(Protocol):
+    """How many replicas of a role decide how the job ends."""
+
+    @property
+    def min_failed(self) -> int | None: ...
+    @property
+    def min_succeeded(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +139,7 @@ def peers(plan: Plan) -> dict[str, str]:
     env: dict[str, str] = {}
     for role in plan.roles:
         name = role.name
-        env[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = str(role.replicas)
-        env[f"PAI_RESOURCE_{name}"] = _resource(role)
-        env[f"PAI_MIN_FAILED_TASK_COUNT_{name}"] = _or_empty(role.completion.min_failed)
-        env[f"PAI_MIN_SUCCEEDED_TASK_COUNT_{name}"] = _or_empty(role.completion.min_succeeded)
+        env |= named_variables(name, role.replicas, role, role.completion)
         env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(_address(plan, slot) for slot in role.slots)
         for index, slot in enumerate(role.slots):
             env[f"PAI_HOST_IP_{name}_{index}"] = ip
@@ -154,57 +179,82 @@ def _system(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, 
 
 
 def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
-    roles = ",".join(role.name for role in plan.roles)
-    role_count = str(len(plan.roles))
-    replica_count = str(sum(role.replicas for role in plan.roles))
-    framework_name = f"{plan.user}~{plan.name}"
+    places = {purpose: room.resolve_inside(place) for purpose, place in plan.locations.items()}
     return {
-        "PAI_JOB_NAME": plan.name,
-        "PAI_USER_NAME": plan.user,
-        "PAI_USERNAME": plan.user,
+        **job_variables({role.name: role.replicas for role in plan.roles}, plan.user, plan.name, places),
         "PAI_VIRTUAL_CLUSTER": plan.virtual_cluster,
-        "PAI_FRAMEWORK_NAME": framework_name,
-        "FRAMEWORK_NAME": framework_name,
-        "HADOOP_USER_NAME": plan.user,
         "APP_ID": plan.key,
         "PAI_DEFAULT_FS_URI": plan.locations.get(FILE_SYSTEM, ""),
-        **{
-            variable: room.resolve_inside(plan.locations.get(purpose, ""))
-            for purpose, variable in LOCATION_VARIABLES.items()
-        },
-        "PAI_TASK_ROLE_COUNT": role_count,
-        "PAI_TASK_ROLES_NUM": role_count,
-        "PAI_JOB_TASK_ROLE_COUNT": role_count,
-        "PAI_TASK_ROLE_LIST": roles,
-        "PAI_JOB_TASK_ROLE_LIST": roles,
-        "PAI_TASKS_NUM": replica_count,
-        "PAI_JOB_TASK_COUNT": replica_count,
         "JOB_NAME": plan.job,
-        "AIHC_JOB_NAME": plan.name,
     }
 
 
-def _replica(plan: Plan, place: PlannedReplica) -> dict[str, str]:
-    role, index = place.role, str(place.index)
-    count, cpus, gpus = str(role.replicas), _cpus(role), str(role.gpus)
+def job_variables(
+    roles: Mapping[str, int], user: str, name: str, locations: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables about a job whose `roles` have so many replicas each.
+
+    `locations` are the places outside the job, as it finds them, by their purpose.
+    """
+    names, count, replicas = ",".join(roles), str(len(roles)), str(sum(roles.values()))
+    framework = f"{user}~{name}"
     return {
-        "PAI_CURRENT_TASK_ROLE_NAME": role.name,
-        "PAI_TASK_ROLE_NAME": role.name,
-        "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": index,
-        "PAI_TASK_INDEX": index,
-        "PAI_TASK_ROLE_INDEX": index,
+        "PAI_JOB_NAME": name,
+        "PAI_USER_NAME": user,
+        "PAI_USERNAME": user,
+        "PAI_FRAMEWORK_NAME": framework,
+        "FRAMEWORK_NAME": framework,
+        "HADOOP_USER_NAME": user,
+        **{variable: locations.get(purpose, "") for purpose, variable in LOCATION_VARIABLES.items()},
+        "PAI_TASK_ROLE_COUNT": count,
+        "PAI_TASK_ROLES_NUM": count,
+        "PAI_JOB_TASK_ROLE_COUNT": count,
+        "PAI_TASK_ROLE_LIST": names,
+        "PAI_JOB_TASK_ROLE_LIST": names,
+        "PAI_TASKS_NUM": replicas,
+        "PAI_JOB_TASK_COUNT": replicas,
+        "AIHC_JOB_NAME": name,
+        "WORLD_SIZE": replicas,
+    }
+
+
+def role_variables(name: str, replicas: int, each: Amounts, completion: Completion) -> dict[str, str]:
+    """Return the variables about a replica's own role."""
+    count, cpus, gpus = str(replicas), _cpus(each), str(each.gpus)
+    return {
+        "PAI_CURRENT_TASK_ROLE_NAME": name,
+        "PAI_TASK_ROLE_NAME": name,
         "PAI_TASK_ROLE_NUM": count,
         "PAI_CURRENT_TASK_ROLE_TASK_COUNT": count,
         "PAI_CURRENT_TASK_ROLE_CPU_COUNT": cpus,
         "PAI_TASK_CPU_NUM": cpus,
         "PAI_CURRENT_TASK_ROLE_GPU_COUNT": gpus,
         "PAI_TASK_GPU_NUM": gpus,
-        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(role.memory_mib),
-        "PAI_TASK_MEM_MB": str(role.memory_mib),
-        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(role.shm_mib),
-        "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": _or_empty(role.completion.min_failed),
-        "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": _or_empty(role.completion.min_succeeded),
-        "PAI_RESOURCE": _resource(role),
+        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(each.memory_mib),
+        "PAI_TASK_MEM_MB": str(each.memory_mib),
+        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(each.shm_mib),
+        "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": _or_empty(completion.min_failed),
+        "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": _or_empty(completion.min_succeeded),
+        "PAI_RESOURCE": _resource(each),
+        "NPROC_PER_NODE": str(max(1, each.gpus)),
+    }
+
+
+def named_variables(name: str, replicas: int, each: Amounts, completion: Completion) -> dict[str, str]:
+    """Return the variables about a role that every replica of the job has."""
+    return {
+        f"PAI_TASK_ROLE_TASK_COUNT_{name}": str(replicas),
+        f"PAI_RESOURCE_{name}": _resource(each),
+        f"PAI_MIN_FAILED_TASK_COUNT_{name}": _or_empty(completion.min_failed),
+        f"PAI_MIN_SUCCEEDED_TASK_COUNT_{name}": _or_empty(completion.min_succeeded),
+    }
+
+
+def _replica(plan: Plan, place: PlannedReplica) -> dict[str, str]:
+    role = place.role
+    return {
+        **role_variables(role.name, role.replicas, role, role.completion),
+        **{name: str(place.index) for name in INDEX_VARIABLES},
     }
 
 
@@ -238,20 +288,12 @@ def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     return {
         "MASTER_ADDR": plan.house.host_ip,
         "MASTER_PORT": _first(ranked[0][1].slots[0].ports, "http"),
-        "WORLD_SIZE": str(sum(role.replicas for role in plan.roles)),
         "RANK": str(before + place.index),
-        "NPROC_PER_NODE": str(max(1, place.role.gpus)),
     }
 
 
 def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
-    """TF_CONFIG for a job that says it is TensorFlow's, or whose several replicas bear its role names.
-
-    Others go without: TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know.
-    """
-    names = {role.name.lower() for role in plan.roles}
-    several = sum(role.replicas for role in plan.roles) > 1
-    if plan.framework != "tensorflow" and not (several and names <= _TENSORFLOW_ROLES):
+    if not has_tf_config(plan.framework, {role.name: role.replicas for role in plan.roles}):
         return {}
     config = {
         "cluster": {role.name.lower(): [_address(plan, slot) for slot in role.slots] for role in plan.roles},
@@ -259,6 +301,15 @@ def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
         "environment": "cloud",
     }
     return {"TF_CONFIG": json.dumps(config)}
+
+
+def has_tf_config(framework: str | None, roles: Mapping[str, int]) -> bool:
+    """Return whether the job is TensorFlow's, or its several replicas have the names of TensorFlow's roles.
+
+    TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know.
+    """
+    has_its_roles = {name.lower() for name in roles} <= _TENSORFLOW_ROLES
+    return framework == "tensorflow" or (sum(roles.values()) > 1 and has_its_roles)
 
 
 def _gpus(slot: Slot) -> dict[str, str]:
@@ -280,12 +331,12 @@ def _address(plan: Plan, slot: Slot) -> str:
     return f"{plan.house.host_ip}:{_first(slot.ports, 'http')}"
 
 
-def _resource(role: Role) -> str:
-    return f"{role.gpus},{_cpus(role)},{role.memory_mib},{role.shm_mib}"
+def _resource(each: Amounts) -> str:
+    return f"{each.gpus},{_cpus(each)},{each.memory_mib},{each.shm_mib}"
 
 
-def _cpus(role: Role) -> str:
-    return f"{role.cpu_milli / 1000:g}"
+def _cpus(each: Amounts) -> str:
+    return f"{each.cpu_milli / 1000:g}"
 
 
 def _first(ports: Mapping[str, tuple[int, ...]], label: str) -> str:

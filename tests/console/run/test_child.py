@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -65,6 +66,15 @@ def test_program_waits_after_a_second_short_life(tmp_path: Path) -> None:
     began = time.monotonic()
     subprocess.run([*CHILD, str(record), "true"], cwd=CHECKOUT, check=True, timeout=60)
     assert time.monotonic() - began >= pause(2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")
+def test_child_of_an_ended_parent_ends_at_once() -> None:
+    code = "import os; from console.run.child import die_with_parent; die_with_parent({}); print('lives')"
+    for parent, said in ((os.getpid(), "lives\n"), (os.getppid(), "")):
+        command = [sys.executable, "-c", code.format(parent)]
+        done = subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=False)
+        assert (done.stdout, done.returncode) == (said, 0 if said else -signal.SIGTERM)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")

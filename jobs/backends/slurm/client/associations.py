@@ -15,7 +15,7 @@ ROOT: Final = "root"
 
 IDENTITY: Final = ("Account", "User", "Partition", "ParentName", "QOS")
 KNOWN: Final = ("GrpTRES", "GrpJobs", "MaxJobs")
-UNKNOWN: Final = (
+_UNKNOWN_OF_BOTH: Final = (
     "GrpTRESMins",
     "GrpTRESRunMins",
     "GrpSubmitJobs",
@@ -23,23 +23,16 @@ UNKNOWN: Final = (
     "MaxTRES",
     "MaxTRESPerNode",
     "MaxTRESMins",
-    "MaxSubmitJobs",
     "MaxWall",
 )
+UNKNOWN: Final = (*_UNKNOWN_OF_BOTH, "MaxSubmitJobs")
 """Limits of associations that the console does not know."""
 
 OF_QOS: Final = ("Name", "Priority", "MaxTRESPerUser", "MaxJobsPerUser")
 UNKNOWN_OF_QOS: Final = (
+    *_UNKNOWN_OF_BOTH,
     "GrpTRES",
-    "GrpTRESMins",
-    "GrpTRESRunMins",
     "GrpJobs",
-    "GrpSubmitJobs",
-    "GrpWall",
-    "MaxTRES",
-    "MaxTRESPerNode",
-    "MaxTRESMins",
-    "MaxWall",
     "MaxTRESPerAccount",
     "MaxJobsPerAccount",
     "MaxSubmitJobsPerUser",
@@ -76,7 +69,7 @@ def write_limits(programs: Programs, account: str, limits: AccountLimits, jobs_o
 def _cluster(programs: Programs) -> str:
     """Return the cluster's name at slurmdbd."""
     if not (name := programs.read_setting("ClusterName")):
-        raise Unreachable("scontrol does not say kind its cluster is called")
+        raise Unreachable("scontrol does not tell the name of its cluster")
     return name.lower()
 
 

@@ -11,8 +11,9 @@ from typing import Final
 from jobs.backends.base import Refused, Unreachable
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.client.rest import tokens
-from jobs.backends.slurm.config import JWT, PATH, SUDO, SlurmConfig
+from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
 from jobs.backends.slurm.identity import folder_access, helper, unix_users, visibility
+from jobs.backends.slurm.identity.as_user import PATH
 
 PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")
 

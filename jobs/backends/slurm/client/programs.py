@@ -18,7 +18,8 @@ from typing import Final
 
 from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.slurm.client.login import ConnectionLost, Login, NoLogin, run
-from jobs.backends.slurm.config import PATH, SlurmConfig
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.identity.as_user import PATH
 from jobs.states import Reason, ReasonCode
 
 NO_CONNECTION: Final = (
@@ -81,16 +82,6 @@ NO_ACCOUNTING: Final = (
 NO_PROGRAM: Final = 127
 """A shell's exit code for a missing program."""
 
-SESSION_STEP: Final = (
-    "--overlap",
-    "--nodes=1",
-    "--ntasks=1",
-    "--mpi=none",
-    "--kill-on-bad-exit=0",
-    "--export=PATH",
-)
-"""The options of a step for a session agent, beside those for its job and node."""
-
 _EXPECTED: Final = re.compile(r"to start at (?P<start>\d+) using \d+ processors on (?:nodes )?(?P<nodes>\S+)")
 _PREFIX: Final = re.compile(r"^(?:Batch job submission failed|allocation failure): ")
 
@@ -105,9 +96,14 @@ class CompletedProgram:
 
     @property
     def complaint(self) -> str:
-        """Return its first error message, without its own name."""
+        """Return its first error message."""
+        return next(iter(self.errors), f"exit code {self.code}")
+
+    @property
+    def errors(self) -> list[str]:
+        """Return its error messages, without its own name."""
         lines = (line.split("error: ", 1)[-1].strip() for line in self.err.splitlines())
-        return next((line for line in lines if line), f"exit code {self.code}")
+        return [line for line in lines if line]
 
     def says(self, *phrases: str) -> bool:
         """Return whether its errors contain one of these phrases."""
@@ -308,6 +304,5 @@ def login_environment(config: SlurmConfig, account: pwd.struct_passwd | None = N
 
 def _why(done: CompletedProgram) -> str:
     """Return sbatch's error messages, each once."""
-    lines = [line.split("error: ", 1)[-1].strip() for line in done.err.splitlines() if line.strip()]
-    messages = [_PREFIX.sub("", line) for line in lines] or [done.complaint]
+    messages = [_PREFIX.sub("", line) for line in done.errors] or [done.complaint]
     return "; ".join(dict.fromkeys(messages))[:500]

@@ -29,6 +29,17 @@ REFUSED: Final = 77
 
 KEYS: Final = frozenset({"folder", "console", "configuration", "programs", "python"})
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for."""
+
+SESSION_STEP: Final = (
+    "--overlap",
+    "--nodes=1",
+    "--ntasks=1",
+    "--mpi=none",
+    "--kill-on-bad-exit=0",
+    "--export=PATH",
+)
+"""The options of a step for a session agent, beside those for its job and node."""
 
 LOGIN_DEFS: Final = Path("/etc/login.defs")
 _KEY: Final = re.compile(r"[a-z0-9]+-(?P<job>[a-z0-9]+)-(?P<attempt>[1-9][0-9]*)")
@@ -143,8 +154,7 @@ class HelperVerbs:
             f"--nodelist={node}",
             *([] if place == "-" else [f"--het-group={place}"]),
         ]
-        how = ("--overlap", "--nodes=1", "--ntasks=1", "--mpi=none", "--kill-on-bad-exit=0", "--export=PATH")
-        self._run("srun", *how, *where, *self._python(archive))
+        self._run("srun", *SESSION_STEP, *where, *self._python(archive))
 
     def look(self, key: str, archive: str) -> NoReturn:
         """Start a session agent in the folder of an ended job of theirs."""

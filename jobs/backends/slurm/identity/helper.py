@@ -18,8 +18,9 @@ from jobs.backends.slurm.client.programs import (
     run_here,
     run_on_login,
 )
-from jobs.backends.slurm.config import PATH, SlurmConfig
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity import as_user
+from jobs.backends.slurm.identity.as_user import PATH
 
 _SUDO: Final = "sudo:"
 _LANGUAGE: Final = {"LANG": "C.UTF-8"}

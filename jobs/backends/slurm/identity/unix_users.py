@@ -10,11 +10,11 @@ import os
 import pwd
 from typing import Final, TypeVar
 
-from jobs.backends.base import Observation, Person, Refused
+from jobs.backends.base import Observation, Person
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity import as_user
-from jobs.states import Reason, ReasonCode
+from jobs.backends.staging.mounts import refusal
 
 T = TypeVar("T")
 
@@ -28,17 +28,17 @@ def resolve_account(person: Person, slurm_user: str = "") -> Account:
     """Return the user as whom a person's jobs run; `slurm_user` is Slurm's own.  Raises Refused."""
     name = person.unix_name
     if not name:
-        raise _refuse("no_unix_name", person.name)
+        raise refusal("no_unix_name", name=person.name)
     try:
         found = pwd.getpwnam(name)
     except KeyError:
-        raise _refuse("unix_name_unknown", name) from None
+        raise refusal("unix_name_unknown", name=name) from None
     if (
         name.isdigit()
         or as_user.is_system_user(found)
         or found.pw_uid in (os.geteuid(), find_uid(slurm_user))
     ):
-        raise _refuse("unix_name_of_the_system", name)
+        raise refusal("unix_name_of_the_system", name=name)
     return found
 
 
@@ -76,7 +76,3 @@ def check_plausible(seen: T, user: str) -> T:
     if any(at is not None and not 0 <= at < _MAX_TIME for at in times):
         raise ValueError(user)
     return seen
-
-
-def _refuse(why: str, name: str = "") -> Refused:
-    return Refused(Reason(ReasonCode.REFUSED, {"why": why, **({"name": name} if name else {})}))

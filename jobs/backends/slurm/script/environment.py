@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
 from jobs.dialects.sbatch.launcher import leader
 from jobs.node.supervisor import announced_ports
-from jobs.spec import Framework, JobSpec, MountPurpose, RoleSpec
+from jobs.node.wrapper.environment import (
+    INDEX_VARIABLES,
+    has_tf_config,
+    job_variables,
+    named_variables,
+    role_variables,
+)
+from jobs.spec import JobSpec, RoleSpec
 
-TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
 CHOSEN_AT_START: Final = (
     "MASTER_ADDR",
     "MASTER_PORT",
@@ -33,11 +39,6 @@ CHOSEN_AT_START: Final = (
 """Some of the variables that the script computes."""
 
 FIXED: Final = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"})
-LOCATIONS: Final = {
-    MountPurpose.DATA: "PAI_DATA_DIR",
-    MountPurpose.OUTPUT: "PAI_OUTPUT_DIR",
-    MountPurpose.CODE: "PAI_CODE_DIR",
-}
 
 
 def render_peers(spec: JobSpec) -> Iterator[str]:
@@ -48,12 +49,8 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
     yield f"export MASTER_ADDR=${{hosts[{first}.0]}}"
     yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http')}"
     for place, role in enumerate(spec.roles):
-        yield _export_fixed(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
-        yield _export_fixed(f"PAI_RESOURCE_{role.name}", _resource(role))
-        yield _export_fixed(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
-        yield _export_fixed(
-            f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded)
-        )
+        known = named_variables(role.name, role.replicas, role.resources, role.completion)
+        yield from (_export_fixed(name, value) for name, value in known.items())
         addresses = (
             f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http')}"
             for index in range(role.replicas)
@@ -89,65 +86,21 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
 
 def fixed_variables(submission: Submission, role: RoleSpec) -> dict[str, str]:
     """Return the variables of a replica that are known before Slurm has chosen its node."""
-    return {**_job(submission), **_replica(role)}
-
-
-def render_exports(variables: Mapping[str, str]) -> str:
-    """Return a file of variables for a shell to source."""
-    return "".join(f"{_export(name, value)}\n" for name, value in variables.items())
-
-
-def _job(submission: Submission) -> dict[str, str]:
-    spec, user = submission.spec, submission.person.name
-    roles = ",".join(role.name for role in spec.roles)
-    count, replicas = str(len(spec.roles)), str(spec.replicas)
-    framework = f"{user}~{spec.name}"
-    places = {
-        LOCATIONS[purpose]: location for purpose, location in staging.told_locations(submission).items()
-    }
+    spec = submission.spec
+    places = staging.told_locations(submission)
     return {
-        "PAI_JOB_NAME": spec.name,
-        "PAI_USER_NAME": user,
-        "PAI_USERNAME": user,
+        **job_variables(_counts(spec), submission.person.name, spec.name, places),
         "PAI_VIRTUAL_CLUSTER": submission.virtual_cluster,
-        "PAI_FRAMEWORK_NAME": framework,
-        "FRAMEWORK_NAME": framework,
-        "HADOOP_USER_NAME": user,
         "APP_ID": submission.key,
-        **{name: places.get(name, "") for name in LOCATIONS.values()},
-        "PAI_TASK_ROLE_COUNT": count,
-        "PAI_TASK_ROLES_NUM": count,
-        "PAI_JOB_TASK_ROLE_COUNT": count,
-        "PAI_TASK_ROLE_LIST": roles,
-        "PAI_JOB_TASK_ROLE_LIST": roles,
-        "PAI_TASKS_NUM": replicas,
-        "PAI_JOB_TASK_COUNT": replicas,
         "JOB_NAME": submission.job_id,
-        "AIHC_JOB_NAME": spec.name,
-        "WORLD_SIZE": replicas,
         "PYTHONUNBUFFERED": "1",
+        **role_variables(role.name, role.replicas, role.resources, role.completion),
     }
 
 
-def _replica(role: RoleSpec) -> dict[str, str]:
-    has, count = role.resources, str(role.replicas)
-    return {
-        "PAI_CURRENT_TASK_ROLE_NAME": role.name,
-        "PAI_TASK_ROLE_NAME": role.name,
-        "PAI_TASK_ROLE_NUM": count,
-        "PAI_CURRENT_TASK_ROLE_TASK_COUNT": count,
-        "PAI_CURRENT_TASK_ROLE_CPU_COUNT": _cpus(role),
-        "PAI_TASK_CPU_NUM": _cpus(role),
-        "PAI_CURRENT_TASK_ROLE_GPU_COUNT": str(has.gpus),
-        "PAI_TASK_GPU_NUM": str(has.gpus),
-        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(has.memory_mib),
-        "PAI_TASK_MEM_MB": str(has.memory_mib),
-        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(has.shm_mib),
-        "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": _or_empty(role.completion.min_failed),
-        "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": _or_empty(role.completion.min_succeeded),
-        "PAI_RESOURCE": _resource(role),
-        "NPROC_PER_NODE": str(max(1, has.gpus)),
-    }
+def _counts(spec: JobSpec) -> dict[str, int]:
+    """Return the number of replicas of each role."""
+    return {role.name: role.replicas for role in spec.roles}
 
 
 def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
@@ -157,7 +110,7 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     before = sum(spec.roles[each].replicas for each in order[: order.index(place)])
     offset = list(ports.offsets(spec.roles))[place]
     http = _port(role, offset, "SLURM_PROCID", "http")
-    for name in ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX", "PAI_TASK_ROLE_INDEX"):
+    for name in INDEX_VARIABLES:
         yield f"export {name}=$SLURM_PROCID"
     yield f"export RANK=$(({before} + SLURM_PROCID))"
     for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP"):
@@ -195,11 +148,9 @@ def _cluster(spec: JobSpec, offsets: list[int]) -> Iterator[str]:
 
 
 def _is_tensorflow(spec: JobSpec) -> bool:
-    """Return whether TF_CONFIG is set: TensorFlow 1 does not start when it names unknown roles."""
-    names = {role.name.lower() for role in spec.roles}
-    if any("'" in name for name in names):
-        return False
-    return spec.framework is Framework.TENSORFLOW or (spec.replicas > 1 and names <= TENSORFLOW_ROLES)
+    """Return whether TF_CONFIG is set: the script can't quote every name."""
+    counts = _counts(spec)
+    return has_tf_config(spec.framework, counts) and not any("'" in name for name in counts)
 
 
 def _port(role: RoleSpec, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
@@ -207,9 +158,7 @@ def _port(role: RoleSpec, offset: int, index: int | str, label: str, *, several:
     mine = ports.ports_of(role)
     found = [each for each in mine if each.label == label]
     numbers = [
-        str(each.at)
-        if each.at
-        else ports.port_expression(f"{offset} + {index} * {len(mine)} + {each.position}")
+        str(each.at) if each.at else f"${{ports[{offset} + {index} * {len(mine)} + {each.position}]}}"
         for each in found
     ]
     return ",".join(numbers if several else numbers[:1])
@@ -251,16 +200,3 @@ def _escape(value: str) -> str:
 def _escape_quoted(value: str) -> str:
     """Escape a value between double quotes, except for variables."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
-
-
-def _resource(role: RoleSpec) -> str:
-    has = role.resources
-    return f"{has.gpus},{_cpus(role)},{has.memory_mib},{has.shm_mib}"
-
-
-def _cpus(role: RoleSpec) -> str:
-    return f"{role.resources.cpu_milli / 1000:g}"
-
-
-def _or_empty(value: int | None) -> str:
-    return "" if value is None else str(value)

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.remote import attempts, bundle, records
-from jobs.backends.slurm.client.programs import SESSION_STEP
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -125,10 +125,5 @@ def _last(done: CompletedProgram) -> str:
 
 
 def _join(names: Sequence[str]) -> str:
-    return ", ".join(_few(names))
-
-
-def _few(names: Sequence[str]) -> Iterator[str]:
-    yield from names[:10]
-    if len(names) > 10:
-        yield f"and {len(names) - 10} more"
+    more = [f"and {len(names) - 10} more"] if len(names) > 10 else []
+    return ", ".join([*names[:10], *more])

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Port, RoleSpec
-
-IMPLICIT: Final = ("http", "ssh")
-"""Every replica has these even if its role asks for none (OpenPAI v0.14)."""
 
 STRIDE: Final = 32
 """Jobs with consecutive numbers have so many ports each before they overlap."""
@@ -31,7 +29,7 @@ class NumberedPort:
 def ports_of(role: RoleSpec) -> tuple[NumberedPort, ...]:
     """Return all ports of a replica of the role, the implicit ones first."""
     labels = {port.label for port in role.ports}
-    wanted = [*(Port(label=label) for label in IMPLICIT if label not in labels), *role.ports]
+    wanted = [*(Port(label=label) for label in IMPLICIT_PORTS if label not in labels), *role.ports]
     each = [
         (port.label, port.begin_at + more if port.begin_at else 0)
         for port in wanted
@@ -52,8 +50,3 @@ def port_number(span: tuple[int, int], job: int, which: int) -> int:
     """Return the number of one of the job's ports."""
     first, last = span
     return first + (job * STRIDE + which) % (last - first + 1)
-
-
-def port_expression(which: str) -> str:
-    """Return the shell's expression for a port; `which` is an arithmetic expression."""
-    return f"${{ports[{which}]}}"

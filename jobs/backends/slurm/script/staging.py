@@ -20,9 +20,16 @@ from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script.container_runtimes import APPTAINER
 from jobs.backends.staging import code_sources
-from jobs.backends.staging.mounts import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refusal
-from jobs.dialects import amounts, placeholders
-from jobs.dialects.fields import Quantity
+from jobs.backends.staging.mounts import (
+    DEFAULT_FILE_SYSTEM,
+    EMPTY_SCHEME,
+    fill_names,
+    find_upload,
+    is_in_memory,
+    memory_mib,
+    refusal,
+)
+from jobs.dialects import placeholders
 from jobs.facilities import local_path, without_login
 from jobs.node.staging import git, mount_paths, pip
 from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
@@ -35,6 +42,9 @@ PATIENCE_S: Final = 1800
 
 PACKAGES: Final = "$stage/packages"
 _HERE: Final = f"{mount_paths.WORK}/"
+DEFAULT_MEMORY_MIB: Final = 64
+"""The size of a mount in memory that names none."""
+
 _AT: Final = "\0at"
 _RENDERED: Final = {_AT: '"$at"'}
 
@@ -127,9 +137,9 @@ def render_prolog(submission: Submission, config: SlurmConfig) -> str:
     )
 
 
-def told_locations(submission: Submission) -> dict[MountPurpose, str]:
-    """Return the values of PAI_DATA_DIR and the like: the path in the job, or else the location."""
-    found: dict[MountPurpose, str] = {}
+def told_locations(submission: Submission) -> dict[str, str]:
+    """Return the locations of mounts by their purpose: the path in the job, or else the location."""
+    found: dict[str, str] = {}
     for mount in submission.spec.mounts:
         each = _plan_mount(mount, submission)
         if said := each if isinstance(each, str) else each.path:
@@ -201,28 +211,27 @@ def _plan_code(source: CodeSource, submission: Submission) -> CodePiece:
         return _plan_upload(source.uri or source.id, source.path, submission)
     if not source.uri:
         raise refusal("code_unknown", id=source.id, setting="code_sources")
-    for name, pattern in ((source.branch, code_sources.REF), (source.commit, code_sources.COMMIT)):
-        if name and not pattern.fullmatch(name):
-            raise refusal("code_ref", name=name)
+    code_sources.check_ref(source)
     local = local_path(source.uri)
     uri = "" if local else code_sources.without_login(source.uri)
     code = CodeSpec(0, folder=local or "", uri=uri, ref=source.branch, commit=source.commit.lower())
     if uri or code.ref or code.commit or code.folder.endswith(".git"):
         code = CodeSpec(0, code.folder, "git", uri, code.ref, code.commit)
     name = (uri or code.folder).rstrip("/").rpartition("/")[2].removesuffix(".git") or "code"
-    return CodePiece(_absolute(source.path or name), code)
+    return CodePiece(mount_paths.locate(source.path or name), code)
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
     if trees.tree_id_of(uri) not in submission.uploads:
         raise refusal("code_no_upload", place=uri)
-    target = _absolute(path)
+    target = mount_paths.locate(path)
     return CodePiece("" if target == mount_paths.WORK else target, CodeSpec(0, uri=uri), read_only)
 
 
 def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
-    uri, path = _resolve_uri(mount.uri, submission), mount.path and _absolute(mount.path)
-    upload = next((one for one in (uri, mount.id) if trees.tree_id_of(one) is not None), None)
+    uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+    path = mount.path and mount_paths.locate(mount.path)
+    upload = find_upload(uri, mount.id)
     if upload is not None:
         if not path and mount.purpose is not MountPurpose.CODE:
             raise refusal("mount_without_path", id=upload)
@@ -248,22 +257,9 @@ def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace
 def _plan_empty(mount: Mount, path: str) -> StagedPlace:
     if not path:
         raise refusal("mount_without_path", id=mount.uri)
-    if mount.options.get("medium") != "Memory":
+    if not is_in_memory(mount):
         return StagedPlace(path)
-    size = amounts.parse(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
-    return StagedPlace(path, memory_mib=amounts.whole(size) if size else 64)
-
-
-def _resolve_uri(uri: str, submission: Submission) -> str:
-    name = submission.person.name
-    known = {"$PAI_JOB_NAME": submission.job_id, "$PAI_USER_NAME": name, "$PAI_USERNAME": name}
-    for said, value in known.items():
-        uri = uri.replace(said, value)
-    return uri
-
-
-def _absolute(path: str) -> str:
-    return mount_paths.normalize(path if path.startswith("/") else f"{_HERE}{path}")
+    return StagedPlace(path, memory_mib=memory_mib(mount) or DEFAULT_MEMORY_MIB)
 
 
 def _check(plan: StagingPlan, spec: JobSpec, config: SlurmConfig) -> None:
@@ -355,7 +351,7 @@ def _pip_command(what: StagingPlan) -> str:
     """Return pip's command; packages are installed beside the code."""
     packages = what.packages
     assert packages is not None
-    directory = packages.directory and _absolute(packages.directory)
+    directory = packages.directory and mount_paths.locate(packages.directory)
     rendered = {f"{_AT}/.local/packages": f'"{PACKAGES}/.local/packages"'}
     rendered[f"{_AT}/requirements.txt"] = f"{_node_path(what, directory)}/requirements.txt"
     argv = pip.arguments(PackageSpec(packages.names, _AT if directory else ""), _AT)

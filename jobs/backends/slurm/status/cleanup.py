@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -52,14 +53,7 @@ SAME: Final = ("partition", "account", "qos", "reservation")
 
 _WORD: Final = re.compile(r"[A-Za-z0-9._,:@/+-]+")
 
-SCRIPT: Final = """\
-#!/bin/bash
-{options}
-cd {folder} || exit 0
-find . -mindepth 1 -type d ! -perm -u=rwx -exec chmod u+rwx {{}} \\;
-find . -mindepth 1 -delete
-exit 0
-"""
+SCRIPT: Final = Path(__file__).with_name("removal.sh").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +144,8 @@ def _submit_removal(config: SlurmConfig, key: str, left: Leftover) -> None:
         "time": "60",
     }
     options = "\n".join(f"#SBATCH --{name}={value}" for name, value in given.items())
-    script = SCRIPT.format(options=options, folder=attempts.attempt_folder(config.root, key))
+    folder = attempts.attempt_folder(config.root, key)
+    script = f"#!/bin/bash\n{options}\nfolder={shlex.quote(str(folder))}\n{SCRIPT}"
     actions = TokenActions(config, left.user)
     with suppress(NotSubmitted, Refused, Unknown, Unreachable):
         actions.release([actions.submit(NAME, script)])

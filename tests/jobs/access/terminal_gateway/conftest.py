@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from django.conf import LazySettings
 from django.conf import settings as django_settings
 
 from jobs import clusters
-from jobs.access import sshkeys
+from jobs.access import sessions, sshkeys
 from jobs.access.sessions import login_name
 from jobs.access.terminal_gateway.server import run
 from jobs.backends.base import Backend, Handle, HeldSubmission, Observation, Person, Submission
@@ -159,7 +160,7 @@ def place(begin_job: Callable[..., Place]) -> Place:
 
 @contextmanager
 def shells() -> Iterator[None]:
-    """The process, in a thread of this one."""
+    """The process, in a thread of this one; it serves terminals and folders once this has begun."""
     (django_settings.CONSOLE_HOME / "run").mkdir(exist_ok=True)
     loop = uvloop.new_event_loop()
     told = asyncio.Event()
@@ -175,11 +176,20 @@ def shells() -> Iterator[None]:
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    yield
-    loop.call_soon_threadsafe(told.set)
-    thread.join(60)
+    try:
+        # The last of its sockets; one that another test has left there refuses.
+        wait_for(lambda: trouble or _is_served(django_settings.CONSOLE_HOME / sessions.FOLDERS_SOCKET))
+        yield
+    finally:
+        loop.call_soon_threadsafe(told.set)
+        thread.join(60)
     assert not thread.is_alive()
     assert not trouble
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(path)) == 0
 
 
 @dataclass
@@ -221,15 +231,13 @@ def gateway(settings: LazySettings, people: People) -> Iterator[int]:
     settings.CONSOLE_BIND = "127.0.0.1"
     settings.CONSOLE_GATEWAY_RECHECK_SECONDS = 0.3
     with shells():
-        from socket import create_connection  # noqa: PLC0415
-
-        wait_for(lambda: _answers(create_connection, settings.CONSOLE_SSH_PORT))
+        wait_for(lambda: _answers(settings.CONSOLE_SSH_PORT))
         yield settings.CONSOLE_SSH_PORT
 
 
-def _answers(connect: Any, port: int) -> bool:
+def _answers(port: int) -> bool:
     try:
-        connect(("127.0.0.1", port), 1).close()
+        socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:
         return False
     return True

@@ -73,11 +73,7 @@ class RestClient:
     def __init__(self, config: SlurmConfig, user: str = "") -> None:
         self._config = config
         self._user = user
-
-    @property
-    def address(self) -> str:
-        """Return its address."""
-        return self._config.url
+        self.address = config.url
 
     def version(self) -> int:
         """Return the newest version that both support, asked once for each address.  Raises Unreachable."""
