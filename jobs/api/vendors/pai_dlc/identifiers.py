@@ -1,4 +1,4 @@
-"""Ids of jobs and pods as PAI-DLC writes them: `dlc<id>`, `dlc<id>-<role>-<n>`, and a UUID of each pod's run."""
+"""Ids of jobs and pods as PAI-DLC writes them: `dlc<id>`, `dlc<id>-<role>-<n>`, a UUID for each pod's run."""
 
 from __future__ import annotations
 
