@@ -26,6 +26,8 @@ SHORTEST_S: Final = 60
 LONGEST_S: Final = 7 * 24 * 3600
 DEFAULT_S: Final = 24 * 3600
 LOCKED_S: Final = 900
+_MARGIN: Final = timedelta(seconds=1)
+"""An application's token is issued a moment after its origin was looked at, and never outlives it."""
 
 SECOND_FACTOR: Final = (
     "This account signs in with a second factor. Create an access token in Settings, and use that."
@@ -78,7 +80,7 @@ def list_tokens(call: Call) -> JsonObject:
 def create_application_token(call: Call) -> JsonObject:
     """Issue another token for as long and for as much as the one that asks for it."""
     row = _own_token(call)
-    lifetime = row.expires_at - timezone.now()
+    lifetime = row.expires_at - timezone.now() - _MARGIN
     token = tokens.issue(call.person, name=APPLICATION, scopes=row.scopes, lifetime=lifetime)
     return {"token": token, "application": True}
 
