@@ -161,6 +161,12 @@ def in_role(field: str, rule: str) -> str:
     )
 
 
+BAD_NAME = (
+    'child "jobName" fails because ["jobName" with value "a b" fails to match the required pattern: '
+    r"/^[A-Za-z0-9\-._]+$/]"
+)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
