@@ -37,6 +37,12 @@ class Pai:
     def delete(self, path: str, body: Any = None) -> HttpResponse:
         return self._send("delete", path, _text(body), content_type="application/json")
 
+    def send(self, method: str, address: str, body: str = "") -> HttpResponse:
+        """Send what should be JSON to any address."""
+        if method == "GET":
+            return self._send("get", address, None)
+        return self._send(method.lower(), address, body, content_type="application/json")
+
     def _send(self, method: str, path: str, data: Any, **options: Any) -> HttpResponse:
         address = path if path.startswith(("/rest-server", "http")) else f"{ROOT}/{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
