@@ -87,9 +87,9 @@ def _filter(call: Call, rows: QuerySet[Job]) -> QuerySet[Job]:
             Q(owner__username__contains=word) | Q(name__contains=word) | Q(quota__slug__contains=word)
         )
     if values["tagsContain"]:
-        rows = rows.filter(pk__in=_tagged(values["tagsContain"]))
+        rows = rows.filter(pk__in=_find_tagged(values["tagsContain"]))
     if values["tagsNotContain"]:
-        rows = rows.exclude(pk__in=_tagged(values["tagsNotContain"]))
+        rows = rows.exclude(pk__in=_find_tagged(values["tagsNotContain"]))
     if values["jobPriority"] and _DEFAULT_PRIORITY not in values["jobPriority"].split(","):
         rows = rows.none()
     return rows
@@ -108,7 +108,7 @@ def _by_state(names: Iterable[str]) -> Q:
     return wanted
 
 
-def _tagged(tags: str) -> QuerySet[JobTag, int]:
+def _find_tagged(tags: str) -> QuerySet[JobTag, int]:
     return JobTag.objects.filter(name__in=tags.split(",")).values_list("job_id", flat=True)
 
 

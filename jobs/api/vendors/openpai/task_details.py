@@ -28,7 +28,7 @@ _LOGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """What the tasks of an attempt have in common, and what the caller may see of them."""
+    """The tasks of an attempt, as far as the caller may see them."""
 
     call: Call
     job: Job
@@ -39,7 +39,7 @@ class TaskView:
     def describe(self, role: str, index: int, replica: Replica | None) -> dict[str, Any]:
         """Return a task; without a replica it was not started yet."""
         if replica is None:
-            return self._unstarted(role, index)
+            return self._describe_waiting(role, index)
         endpoints = list(replica.endpoints.all()) if self.shows_ports else []
         task = {
             "taskIndex": index,
@@ -53,7 +53,7 @@ class TaskView:
         }
         return task if self.version is Version.V1 else {**task, **self._second_version(replica)}
 
-    def _unstarted(self, role: str, index: int) -> dict[str, Any]:
+    def _describe_waiting(self, role: str, index: int) -> dict[str, Any]:
         state = ReplicaState.STOPPED if self.job.is_ended else ReplicaState.WAITING
         never = Replica(attempt=self.attempt, role=role, index=index, state=state, run=1)
         task: dict[str, Any] = {
