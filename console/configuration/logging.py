@@ -12,7 +12,10 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
-_SECRET_PATH = re.compile(r"(/sign-in/(?:break-glass|reset|confirm)/|/invitations/)[^\s\"'?&]+")
+_SECRET_PATH = re.compile(
+    r"(/sign-in/(?:break-glass|reset|confirm)/|/invitations/|/rest-server/(?:logs|ssh-keys|api/v[12]/tokens?)/)"
+    r"[^\s\"'?&]+"
+)
 
 
 def without_secrets(text: str) -> str:

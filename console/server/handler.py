@@ -27,6 +27,7 @@ from django.db import close_old_connections
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve, set_script_prefix
 
+from console.server import openpai_host
 from jobs.live import bodies
 
 
@@ -51,6 +52,7 @@ class Handler(ASGIHandler):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
+        scope = openpai_host.with_prefix(scope)
         view = _view(scope["path"])
         receive = bodies.Patient(receive)
         try:

@@ -3,14 +3,14 @@
 from typing import Any
 
 from console.home import CHECKOUT
-from console.settings.location import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_TLS, DEBUG
+from console.settings.location import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_OPENPAI_HOST, CONSOLE_TLS, DEBUG
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 # The quota tree of a large cluster is one form, with six fields a quota.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 6000
 
-ALLOWED_HOSTS = CONSOLE_HOSTS
+ALLOWED_HOSTS = [*CONSOLE_HOSTS, *([CONSOLE_OPENPAI_HOST] if CONSOLE_OPENPAI_HOST else [])]
 CSRF_TRUSTED_ORIGINS = [f"https://{host.removeprefix('.')}" for host in CONSOLE_HOSTS] if CONSOLE_TLS else []
 
 # No cookie has a Domain: endpoints of jobs live on other host names and must not see them.

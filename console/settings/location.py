@@ -11,6 +11,13 @@ PORT = config.PORT
 CONSOLE_BIND = config.BIND
 CONSOLE_HOSTS = config.HOSTS
 CONSOLE_APPS_DOMAIN = config.APPS_DOMAIN
+CONSOLE_OPENPAI_HOST = env.text(
+    "CONSOLE_OPENPAI_HOST",
+    "",
+    "Under this host name everything is OpenPAI's REST server, for clients that only know a host and a port. "
+    "Under the other names it is at `/rest-server`.",
+    shown="none",
+).lower()
 CONSOLE_TLS_SERVED = config.TLS
 CONSOLE_TLS = config.TLS.mode is not Mode.OFF
 CONSOLE_TRUSTED_PROXIES = env.networks(

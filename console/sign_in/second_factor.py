@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
-from allauth.mfa.models import Authenticator
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -15,6 +14,7 @@ from django.utils.decorators import sync_and_async_middleware
 
 from console.sign_in.arrival import SECOND_FACTOR_KEY
 from quotas.access import Visitor
+from quotas.accounts import second_factors
 from quotas.models import User
 
 _OPEN: Final = frozenset(
@@ -63,25 +63,13 @@ def _asks() -> bool:
 
 def refusal(request: HttpRequest, user: Visitor) -> HttpResponse | None:
     """The answer to somebody who has yet to set a second factor up."""
-    if not isinstance(user, User) or not needs(user) or request.session.get(SECOND_FACTOR_KEY):
+    if not isinstance(user, User) or not second_factors.needs(user) or request.session.get(SECOND_FACTOR_KEY):
         return None
-    if _is_open(request.path) or has(user):
+    if _is_open(request.path) or second_factors.has(user):
         return None
     if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
         return redirect("sign_in_settings")
     return HttpResponse(status=403)
-
-
-def needs(user: User) -> bool:
-    """Whether the settings want one of the person."""
-    if settings.CONSOLE_SECOND_FACTOR == "everybody":
-        return True
-    return bool(settings.CONSOLE_SECOND_FACTOR == "admins" and (user.is_staff or user.is_superuser))
-
-
-def has(user: User) -> bool:
-    """Whether the person has one; recovery codes alone are none."""
-    return Authenticator.objects.filter(user=user).exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
 
 
 def _is_open(path: str) -> bool:

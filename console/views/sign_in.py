@@ -22,12 +22,12 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from console.sign_in import backends, invitations, providers, second_factor
+from console.sign_in import backends, invitations, providers
 from console.sign_in.browsers import describe
 from console.sign_in.confirmation import require_confirmation
 from console.sign_in.oidc.views import connect_key
 from jobs.web.http import SignedIn, page, signed_in
-from quotas.accounts import sessions
+from quotas.accounts import second_factors, sessions
 from quotas.models import SignIn
 
 NEXT: Final = "next"
@@ -108,7 +108,7 @@ def sign_in_settings(request: SignedIn) -> HttpResponseBase:
             "app": next((each for each in factors if each.type == Authenticator.Type.TOTP), None),
             "keys": [each for each in factors if each.type == Authenticator.Type.WEBAUTHN],
             "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
-            "second_factor_due": second_factor.needs(user) and not second_factor.has(user),
+            "second_factor_due": second_factors.needs(user) and not second_factors.has(user),
             "addresses": EmailAddress.objects.filter(user=user).order_by("-primary", "email"),
             "can_mail": bool(settings.CONSOLE_MAIL),
             "linked": [{"row": row, "provider": known.get(row.provider)} for row in linked],

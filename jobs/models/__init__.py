@@ -32,6 +32,7 @@ from jobs.models.notifications import (
 )
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.sweeps import Sweep, SweepRun
+from jobs.models.tags import JobTag
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.models.usage import Idleness, MeasuredCluster, ReplicaUsage
@@ -67,6 +68,7 @@ __all__ = [
     "Job",
     "JobFile",
     "JobSecret",
+    "JobTag",
     "LogChunk",
     "LogStream",
     "MeasuredCluster",

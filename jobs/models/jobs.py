@@ -103,6 +103,7 @@ class Job(models.Model):
             models.Index(fields=("workspace", "state", "-id"), name="jobs_by_state"),
             models.Index(fields=("owner", "-id"), name="jobs_of_owner"),
             models.Index(fields=("owner", "state", "-id"), name="jobs_of_owner_by_state"),
+            models.Index(fields=("owner", "name", "-id"), name="jobs_of_owner_by_name"),
             models.Index(
                 fields=("quota", "idle_since"),
                 condition=models.Q(state="RUNNING", idle_since__isnull=False),

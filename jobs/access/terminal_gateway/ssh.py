@@ -64,10 +64,14 @@ class KeyHolder:
     replica: Replica
 
 
+_ROOT: Final = "root@"
+"""OpenPAI's clients write it before whatever they were told to connect to, and so before the user name."""
+
+
 def find_key_holder(name: str, fingerprint: str) -> KeyHolder | None:
     """Return the key's owner if they may enter the replica `name`; else None.  Blocks."""
     key = SshKey.objects.select_related("user").filter(fingerprint=fingerprint).first()
-    replica = sessions.find(name) if key else None
+    replica = sessions.find(name.removeprefix(_ROOT)) if key else None
     if key is None or replica is None or key.job_id not in (None, replica.attempt.job_id):
         return None
     return KeyHolder(key.user, key, replica) if sessions.may_enter(key.user, replica) else None

@@ -144,7 +144,7 @@ class VendorApi(ABC):
         self, request: HttpRequest, operation: Operation | None, in_path: Mapping[str, str], request_id: str
     ) -> HttpResponseBase:
         if operation is None:
-            raise self.error(ErrorKind.NO_OPERATION, f"{request.method} {request.path}")
+            raise self.describe_no_operation(request)
         caller = self._admit(request, operation) if operation.scope else None
         if operation.view is None:
             raise self.error(ErrorKind.UNSUPPORTED, f"{operation.name}: {operation.note}")
@@ -183,6 +183,10 @@ class VendorApi(ABC):
         if kind is ErrorKind.INTERNAL:
             log.error("vendor_api_failed", api=self.name, exc_info=error)
         return self.error(kind, message, headers)
+
+    def describe_no_operation(self, request: HttpRequest) -> VendorError:
+        """Return the vendor's error for an address or a method that the API does not have."""
+        return self.error(ErrorKind.NO_OPERATION, f"{request.method} {request.path}")
 
     def describe_wrong_values(self, wrong: Iterable[WrongValue]) -> VendorError:
         """Return the vendor's error of missing or wrong parameters."""
