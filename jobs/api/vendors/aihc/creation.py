@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from jobs import submission
 from jobs.api.vendors.aihc import names
+from jobs.api.vendors.api import VendorError
 from jobs.api.vendors.operations import Call, InvalidParameters, WrongValue
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
@@ -40,7 +41,7 @@ _RECENT: Final = 50
 def create(call: Call) -> Job:
     """Return the job of a request, which is created unless the same request created it before.
 
-    Raises Refused, Forbidden, Conflict (same signature, other body), InvalidParameters.
+    Raises Refused, Forbidden, InvalidParameters, VendorError (same signature, other body).
     """
     document = Document(call.text, DIALECT)
     target = find_target(call, document)
@@ -77,7 +78,12 @@ def _has_queue(call: Call, cluster: str, slug: str) -> bool:
 def _submit(call: Call, document: Document, target: submission.JobTarget, key: str) -> Job:
     try:
         return submission.submit(call.person, document, place=target, idempotency_key=key).job
-    except (Refused, submission.Forbidden, submission.Conflict):
+    except submission.Conflict as error:
+        # Signatures don't cover bodies: two of one length within a second have the same.  The client repeats
+        # a request after 503, signed anew.
+        message = "The signature was used for another request; sign the request again."
+        raise VendorError(503, "RequestExpired", message, {"Retry-After": "1"}) from error
+    except (Refused, submission.Forbidden):
         raise
     except Exception:
         job = Job.objects.filter(owner=call.person, idempotency_key=key).first()

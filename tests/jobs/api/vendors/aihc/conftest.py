@@ -69,7 +69,7 @@ class Aihc:
             f"{path}?{text}",
             data,
             content_type="application/json",
-            headers={"Authorization": authorization or self.authorization(method, path, text)},
+            headers={"Host": HOST, "Authorization": authorization or self.authorization(method, path, text)},
         )
         return answer
 
