@@ -17,14 +17,15 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from jobs.models import AccessSession, Event, Job, Replica, SshKey
+from jobs.models import AccessSession, Event, Job, Replica, SshKey, TerminalTicket
 from jobs.states import TERMINAL, ReplicaState, State
 from quotas import audit
 from quotas.access import Verb, can, is_active
+from quotas.accounts import access_keys, tokens
 from quotas.accounts.sessions import person_of
 from quotas.audit import origin
 from quotas.audit.origin import Origin
-from quotas.models import Action, User
+from quotas.models import AccessKey, AccessToken, Action, User
 from quotas.models import Way as Came
 
 STALE_SECONDS: Final = 180
@@ -105,6 +106,15 @@ class EntryOrigin:
     address: str = ""
     ssh_key: SshKey | None = None
     session_key: str = ""
+    access_key: AccessKey | None = None
+    access_token: AccessToken | None = None
+
+    @property
+    def channel(self) -> Came:
+        """The channel that the audit log names."""
+        if self.kind == AccessSession.Kind.SSH:
+            return Came.SSH
+        return Came.API if self.access_key or self.access_token else Came.PAGE
 
 
 def begin(user: User, replica: Replica, way: EntryOrigin) -> AccessSession:
@@ -117,9 +127,7 @@ def begin(user: User, replica: Replica, way: EntryOrigin) -> AccessSession:
         raise EntryRefused("full_person")
     if open_entries().count() >= settings.CONSOLE_ENTRIES:
         raise EntryRefused("full")
-    came = Origin(
-        Came.SSH if way.kind == AccessSession.Kind.SSH else Came.PAGE, address=way.address, user=user
-    )
+    came = Origin(way.channel, address=way.address, user=user)
     with origin.of(came), transaction.atomic():
         entry = AccessSession.objects.create(
             user=user,
@@ -128,6 +136,8 @@ def begin(user: User, replica: Replica, way: EntryOrigin) -> AccessSession:
             address=way.address,
             ssh_key=way.ssh_key,
             session_key=way.session_key,
+            access_key=way.access_key,
+            access_token=way.access_token,
         )
         _record_event(entry, Event.Kind.ENTERED, user, address=way.address)
         job = replica.attempt.job
@@ -166,11 +176,20 @@ def _end_reason(entry: AccessSession) -> AccessSession.Why | None:
 
 
 def _has_credential(entry: AccessSession) -> bool:
-    """Tell whether the key or sign-in of the session is still valid."""
+    """Tell whether the key, sign-in or token of the session is still valid."""
     if entry.kind == AccessSession.Kind.SSH:
         return entry.ssh_key is not None
-    person = person_of(entry.session_key)
+    person = holder_of(entry)
     return person is not None and person.pk == entry.user_id
+
+
+def holder_of(entry: AccessSession | TerminalTicket) -> User | None:
+    """Return the person behind a terminal or ticket: by key, token or sign-in; None once that is over."""
+    if entry.access_key_id is not None:
+        return access_keys.holder(entry.access_key_id)
+    if entry.access_token_id is not None:
+        return tokens.holder(entry.access_token_id)
+    return person_of(entry.session_key) if isinstance(entry, AccessSession) and entry.session_key else None
 
 
 def end(pk: int, why: AccessSession.Why) -> None:

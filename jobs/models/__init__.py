@@ -17,7 +17,7 @@ from jobs.models.assets import (
 from jobs.models.attempts import Attempt, Endpoint, EndpointVisit, Replica, Run
 from jobs.models.drafts import Draft, DraftVersion
 from jobs.models.dry_runs import DryRun
-from jobs.models.entries import AccessSession, SshKey
+from jobs.models.entries import AccessSession, SshKey, TerminalTicket
 from jobs.models.external_jobs import ExternalJob
 from jobs.models.jobs import Dependency, Event, Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
@@ -86,6 +86,7 @@ __all__ = [
     "Template",
     "TemplateUse",
     "TemplateVersion",
+    "TerminalTicket",
     "TreeUse",
     "UploadedTree",
     "Visibility",

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.models.attempts import Replica
 from jobs.models.jobs import Job
+from quotas.models import AccessKey, AccessToken
 from quotas.models.audit_base import Audited
 
 
@@ -52,8 +53,9 @@ class AccessSession(models.Model):
     """One SSH connection into a replica, or one terminal beside it.
 
     `key` names it in addresses.  `seen_at` is renewed while the process that holds it lives.  A terminal is
-    worth nothing once the sign-in it came from (`session_key`) is over, and an SSH connection once its key is
-    taken away.  Only `jobs.access.terminal_gateway` ends one; everybody else asks for it (`end_asked_at`).
+    worth nothing once the sign-in (`session_key`), access key or token that it came from is over, and an SSH
+    connection once its key is taken away.  Only `jobs.access.terminal_gateway` ends one; everybody else asks
+    for it (`end_asked_at`).
     """
 
     class Kind(models.TextChoices):
@@ -75,6 +77,12 @@ class AccessSession(models.Model):
     )
     ssh_key = models.ForeignKey(SshKey, models.SET_NULL, null=True, blank=True, related_name="entries")
     session_key = models.CharField(max_length=40, blank=True, editable=False)
+    access_key = models.ForeignKey(
+        AccessKey, models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
+    access_token = models.ForeignKey(
+        AccessToken, models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
     address = models.CharField(_("from"), max_length=64, blank=True)
     begun_at = models.DateTimeField(_("started"), db_default=Now())
     seen_at = models.DateTimeField(_("last activity"), db_default=Now())
@@ -95,3 +103,24 @@ class AccessSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} → {self.replica} ({self.kind})"
+
+
+class TerminalTicket(models.Model):
+    """The right to open one terminal, once and soon, given to the holder of an access key or token.
+
+    `digest` is the SHA-256 of the ticket, which is not stored.  The row is deleted when the ticket is used.
+    """
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    replica = models.ForeignKey(Replica, models.CASCADE, related_name="+")
+    access_key = models.ForeignKey(AccessKey, models.CASCADE, null=True, blank=True, related_name="+")
+    access_token = models.ForeignKey(AccessToken, models.CASCADE, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("terminal ticket")
+        verbose_name_plural = _("terminal tickets")
+
+    def __str__(self) -> str:
+        return f"{self.user} → {self.replica}"

@@ -269,12 +269,12 @@ def _read_boolean(value: Any) -> bool:
 
 
 def _read_time(value: Any) -> datetime:
-    """Return a time of ISO 8601; without a zone it is UTC."""
+    """Return a time of ISO 8601 in UTC, which it is too where it names no zone."""
     try:
         moment = datetime.fromisoformat(_read_text(value).strip())
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise ExpectedError("time as 2020-11-08T16:00:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _read_map(value: Any) -> dict[str, str]:

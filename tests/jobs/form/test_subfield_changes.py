@@ -16,7 +16,7 @@ from jobs.form.file_form import apply, read
 from jobs.form.roles import next_role
 from jobs.form.subfields import MapMember, TextArgument
 from jobs.models import JobFile
-from jobs.spec import Framework
+from jobs.spec import Framework, Resources
 from quotas.models import Role, Spec
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 
@@ -150,3 +150,26 @@ def test_size_missing_from_list_is_rejected() -> None:
     with pytest.raises(Refused) as refused:
         submission.submit(alice, Document(text))
     assert "size_not_known" in {problem.code for problem in refused.value.problems}
+
+
+def submit_with_size(name: str) -> Resources:
+    alice = make_user("alice")
+    make_quota(make_workspace(members={alice: Role.DEVELOPER}))
+    role = {"Type": "Worker", "PodCount": 1, "EcsSpec": name}
+    text = json.dumps(
+        {"DisplayName": "j", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "true"}
+    )
+    return JobFile.objects.get(job=submission.submit(alice, Document(text)).job).spec.roles[0].resources
+
+
+@pytest.mark.django_db
+def test_size_of_vendor_is_known_without_a_console_list() -> None:
+    held = submit_with_size("ecs.g6.large")
+    assert (held.cpu_milli, held.memory_mib, held.instance_type) == (2000, 8192, "ecs.g6.large")
+
+
+@pytest.mark.django_db
+def test_size_of_vendor_is_rejected_beside_a_console_list() -> None:
+    Spec.objects.create(name="own.large", cpu_milli=1000, memory_mib=1024)
+    with pytest.raises(Refused):
+        submit_with_size("ecs.g6.large")

@@ -1,9 +1,15 @@
-"""What is beside jobs: specs, metrics, health checks, terminals, tokens, TensorBoards, templates."""
+"""The services beside jobs: specs, metrics, health checks, terminals, tokens, TensorBoards, templates."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from jobs.api.vendors.operations import Operation
+from jobs.api.vendors.pai_dlc import job_templates, metrics, specs, terminals
 
-OPERATIONS: Final[tuple[Operation, ...]] = ()
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *specs.OPERATIONS,
+    *metrics.OPERATIONS,
+    *terminals.OPERATIONS,
+    *job_templates.OPERATIONS,
+)
