@@ -110,7 +110,7 @@ def read_time(name: str, value: Any) -> datetime | None:
             number = int(text)
             return datetime.fromtimestamp(number / 1000 if number >= _MILLISECONDS else number, UTC)
         moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError) as error:
         expected = "seconds since the epoch, or a time as 2006-01-02T15:04:05Z"
         raise InvalidParameters([WrongValue(name, expected)]) from error

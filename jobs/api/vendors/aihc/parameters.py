@@ -73,15 +73,26 @@ RATE_INTERVAL: Final = Parameter(
     "rateInterval", Kind.ANY, support=Support.IGNORED, note="No measured metric is a rate."
 )
 METRICS: Final = (METRIC_TYPE, *TIMES, TIME_STEP, RATE_INTERVAL)
-TERMINAL_TIMES: Final = (
-    Parameter("handshakeTimeoutSecond", Kind.INTEGER, default=30, least=1, most=3600),
-    Parameter("pingTimeoutSecond", Kind.INTEGER, default=900, least=1, most=3600),
+TERMINAL_TIMES: Final = tuple(
+    Parameter(
+        name,
+        Kind.INTEGER,
+        default=seconds,
+        least=1,
+        most=3600,
+        support=Support.IGNORED,
+        note="The console's own limits apply.",
+    )
+    for name, seconds in (("handshakeTimeoutSecond", 30), ("pingTimeoutSecond", 900))
 )
 
 PRIORITY_NOTE: Final = "Only the console's admins change priorities, and only of jobs that wait."
 DELETE_NOTE: Final = "A job has to end before it can be deleted."
 METRICS_NOTE: Final = "GpuUsage and CpuUsage of the last hour, and the present MemoryAllocation."
-TERMINAL_NOTE: Final = "Web terminals are opened on the job's page or by SSH."
+TERMINAL_NOTE: Final = (
+    "The address works once within 30 seconds; its frames are those of the web terminals of PAI-DLC. The "
+    "terminal ends with the access key that requested it."
+)
 PODS_NOTE: Final = "Addresses of pods and their variables are left out; at most 1,000 pods."
 TIMES_NOTE: Final = "The console does not record when a cluster or a quota was made: times are 1970-01-01."
 CREATE_NOTE: Final = (

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.http import HttpResponseBase, JsonResponse
 
-from jobs.api.vendors.aihc import events, jobs, logs, metrics, parameters, pools
+from jobs.api.vendors.aihc import events, jobs, logs, metrics, parameters, pools, terminals
 from jobs.api.vendors.aihc.parameters import in_body, in_path
 from jobs.api.vendors.operations import Call, JsonObject, Operation, Parameter, Support
 
@@ -137,10 +137,10 @@ JOBS: Final = (
         "GetWebTerminal",
         "GET",
         f"{_POD}/webterminal",
-        None,
+        terminals.describe_job_webterminal_v1,
         "exec",
         (*_OF_POD, *parameters.TERMINAL_TIMES),
-        support=Support.REFUSED,
+        support=Support.PARTIAL,
         note=parameters.TERMINAL_NOTE,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jobs.api.vendors.aihc import events, jobs, logs, metrics, parameters, pools
+from jobs.api.vendors.aihc import events, jobs, logs, metrics, parameters, pools, terminals
 from jobs.api.vendors.aihc.parameters import in_body
 from jobs.api.vendors.operations import Call, JsonObject, Kind, Operation, Parameter, Support
 
@@ -19,7 +19,7 @@ _PAGE: Final = (parameters.PAGE_NUMBER, parameters.PAGE_SIZE)
 
 def _on_job(
     name: str,
-    view: Callable[[Call], JsonObject] | None,
+    view: Callable[[Call], JsonObject],
     *more: Parameter,
     scope: str = "read",
     support: Support = Support.FULL,
@@ -98,11 +98,11 @@ JOBS: Final = (
     ),
     _on_job(
         "DescribeJobWebterminal",
-        None,
+        terminals.describe_job_webterminal,
         parameters.POD_NAME,
         *parameters.TERMINAL_TIMES,
         scope="exec",
-        support=Support.REFUSED,
+        support=Support.PARTIAL,
         note=parameters.TERMINAL_NOTE,
     ),
 )

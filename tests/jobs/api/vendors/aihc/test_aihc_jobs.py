@@ -11,11 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs.api.vendors.aihc import names
-from jobs.models import Job, Visibility
+from jobs.models import Job, TerminalTicket, Visibility
 from jobs.states import LIVE, Phase, State
 from jobs.submission import job_submission
 from quotas.models import UsedSignature
-from tests.factories import make_job, make_quota, make_spec
+from tests.factories import make_job, make_quota, make_spec, replica_of
 from tests.jobs.api.conftest import People
 from tests.jobs.api.vendors.aihc.conftest import BODY, Aihc, as_user, read, refused
 
@@ -394,10 +394,31 @@ def test_modify_job_running_job_is_conflict(people: People, job: Job) -> None:
     refused(as_user(people.admin).v2("ModifyJob", body, **IN_POOL), 409, "OperationConflict")
 
 
-def test_webterminal_is_refused_with_reason(owner: Aihc, job: Job) -> None:
+def test_webterminal_answers_address_with_ticket(owner: Aihc, job: Job) -> None:
     body = {"jobId": f"job-{job.public_id}", "podName": "main-0"}
 
-    assert "SSH" in refused(owner.v2("DescribeJobWebterminal", body, **IN_POOL), 400, "UnsupportedOperation")
+    address = read(owner.v2("DescribeJobWebterminal", body, **IN_POOL))["webTerminalUrl"]
+
+    assert address.startswith("ws://testserver/terminals/tickets/")
+    assert TerminalTicket.objects.get().replica == replica_of(job)
+
+
+def test_webterminal_of_ended_pod_is_conflict(owner: Aihc, people: People) -> None:
+    job = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota)
+    body = {"jobId": f"job-{job.public_id}", "podName": "main-0"}
+
+    refused(owner.v2("DescribeJobWebterminal", body, **IN_POOL), 409, "OperationConflict")
+
+
+def test_webterminal_needs_scope_and_right(people: People, job: Job) -> None:
+    body = {"jobId": f"job-{job.public_id}", "podName": "main-0"}
+    for api, status in (
+        (as_user(people.owner, "read", "stop"), 403),
+        (as_user(people.member), 403),
+        (as_user(people.stranger), 404),
+    ):
+        assert api.v2("DescribeJobWebterminal", body, **IN_POOL).status_code == status
+    assert not TerminalTicket.objects.exists()
 
 
 # --- lists -------------------------------------------------------------------------------------------------

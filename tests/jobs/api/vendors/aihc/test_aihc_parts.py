@@ -155,6 +155,7 @@ def test_job_logs_unknown_pod_is_not_found(owner: Aihc, job: Job, pod: str) -> N
         {"endTime": [1]},
         {"startTime": True},
         {"startTime": "9" * 15},
+        {"startTime": "0001-01-01T00:00:00+23:00"},
     ],
 )
 def test_job_logs_wrong_values_are_refused(owner: Aihc, job: Job, body: dict[str, Any]) -> None:

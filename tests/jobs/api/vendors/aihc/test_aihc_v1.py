@@ -88,10 +88,12 @@ def test_stop_update_delete_v1(owner: Aihc, people: People) -> None:
     refused(owner.send("GET", path, **pool), 404, "ResourceNotFound")
 
 
-def test_webterminal_v1_is_refused_with_reason(owner: Aihc, job: Job) -> None:
+def test_webterminal_v1_answers_address_with_ticket(owner: Aihc, job: Job) -> None:
     path = f"/api/v1/aijobs/job-{job.public_id}/pods/main-0/webterminal"
 
-    refused(owner.send("GET", path, resourcePoolId="local"), 400, "UnsupportedOperation")
+    address = read(owner.send("GET", path, resourcePoolId="local"))["result"]["WebTerminalUrl"]
+
+    assert address.startswith("ws://testserver/terminals/tickets/")
 
 
 def test_pools_and_queues_v1_have_what_the_command_line_reads(owner: Aihc) -> None:
@@ -131,11 +133,7 @@ def wrong_values() -> Iterator[tuple[Operation, Parameter, Any]]:
     """Yield each operation with a parameter and a value that it must refuse."""
     for operation in OPERATIONS:
         for parameter in operation.parameters:
-            if (
-                parameter.support is Support.IGNORED
-                or parameter.location is Location.PATH
-                or operation.view is None
-            ):
+            if parameter.support is Support.IGNORED or parameter.location is Location.PATH:
                 continue
             if parameter.location is Location.BODY:
                 yield from ((operation, parameter, value) for value in _WRONG[parameter.kind])
