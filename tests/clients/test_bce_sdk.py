@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from django.conf import LazySettings
 
 from jobs.models import Job
 from quotas.accounts import access_keys, tokens
-from quotas.models import User
+from quotas.models import Cluster, User
 from tests.clients import environments
 from tests.seeds import FOLDER
 from tests.waiting import wait_for
@@ -58,8 +61,11 @@ def wait(job_id, *statuses):
         found = client.job.DescribeJob(pool, queue, job_id)
         if found.status in statuses:
             return found
+        if found.status in {"Succeeded", "Failed", "Stopped"}:
+            break
         time.sleep(0.1)
-    raise SystemExit("it stays " + found.status)
+    events = client.job.DescribeJobEvents(pool, queue, job_id).events
+    raise SystemExit("\\n".join([found.status, *(event.message for event in events)]))
 
 spec = {
     "image": "python:3.12",
@@ -71,6 +77,17 @@ spec = {
 
 Run = Callable[[str], list[Any]]
 """Runs Python with a client; returns the objects that it printed."""
+
+
+@pytest.fixture
+def cluster(cluster: Cluster, settings: LazySettings) -> Iterator[Cluster]:
+    """The same with a folder in the place of the file system that the page's sample mounts."""
+    with tempfile.TemporaryDirectory(prefix="jc-") as folder:
+        Path(folder).chmod(0o777)  # jobs may have users of their own
+        shared = {"folders": {folder: {"workspaces": ["*"], "write": True}}}
+        datasets = {"datasets": {"pfs://pfs-pxE6jz": folder}}
+        settings.CONSOLE_LOCAL = {**settings.CONSOLE_LOCAL, **shared, **datasets}
+        yield cluster
 
 
 @pytest.fixture
