@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet
 
 from jobs import submission
 from jobs.access.sessions import current_replicas
-from jobs.api.vendors.aihc import creation, names, rendering
+from jobs.api.vendors.aihc import creation, names, shapes
 from jobs.api.vendors.operations import Call, InvalidParameters, JsonObject, WrongValue
 from jobs.models import Job
 from quotas.access import Verb
@@ -36,7 +36,7 @@ def describe_jobs(call: Call) -> JsonObject:
         "totalCount": rows.count(),
         "pageNumber": values["pageNumber"],
         "pageSize": values["pageSize"],
-        "jobs": [rendering.render_v2(each) for each in rendering.load(call, page)],
+        "jobs": [shapes.render_v2(each) for each in shapes.load(call, page)],
     }
 
 
@@ -47,7 +47,7 @@ def describe_jobs_v1(call: Call) -> JsonObject:
     page = _page(rows, values, values["pageNo"])
     return {
         "total": rows.count(),
-        "jobs": [rendering.render_v1(each) for each in rendering.load(call, page)],
+        "jobs": [shapes.render_v1(each) for each in shapes.load(call, page)],
         **{name: values[name] for name in ("orderBy", "order", "pageNo", "pageSize")},
     }
 
@@ -55,18 +55,18 @@ def describe_jobs_v1(call: Call) -> JsonObject:
 def describe_job(call: Call) -> JsonObject:
     """Return one job, as version 2 does: flat as in its example, and as `job` as in its table."""
     found = _load(call)
-    whole = rendering.render_v2(found) | {"jobTimeLine": rendering.render_timeline(found)}
+    whole = shapes.render_v2(found) | {"jobTimeLine": shapes.render_timeline(found)}
     if call.values["needDetail"]:
-        whole |= {"pods": rendering.render_pods(found), "historyPods": []}
+        whole |= {"pods": shapes.render_pods(found), "historyPods": []}
     return {**whole, "job": whole}
 
 
 def describe_job_v1(call: Call) -> JsonObject:
     """Return one job with its pods, as version 1 does."""
     found = _load(call)
-    pods = rendering.render_pods(found)
+    pods = shapes.render_pods(found)
     items = max(len(pods), found.spec.replicas)
-    return {**rendering.render_v1(found), "podList": {"listMeta": {"totalItems": items}, "pods": pods}}
+    return {**shapes.render_v1(found), "podList": {"listMeta": {"totalItems": items}, "pods": pods}}
 
 
 def stop_job(call: Call) -> JsonObject:
@@ -105,15 +105,15 @@ def describe_job_nodes_v1(call: Call) -> JsonObject:
 def _nodes(call: Call) -> tuple[Job, list[str]]:
     job = names.find_job(call, Verb.READ)
     rows = current_replicas(job).order_by("ordinal").values_list("node", flat=True)
-    return job, rendering.distinct(rows[: rendering.MOST_PODS])
+    return job, shapes.distinct(rows[: shapes.MOST_PODS])
 
 
 def _render_name(job: Job) -> JsonObject:
     return {"jobId": names.job_id(job), "jobName": job.name}
 
 
-def _load(call: Call) -> rendering.RenderedJob:
-    return rendering.load(call, [names.find_job(call, Verb.LIST)])[0]
+def _load(call: Call) -> shapes.RenderedJob:
+    return shapes.load(call, [names.find_job(call, Verb.LIST)])[0]
 
 
 def _filter(call: Call, queue: str) -> QuerySet[Job]:

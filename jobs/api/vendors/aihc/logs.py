@@ -26,7 +26,7 @@ _MARKER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LogLines:
     """Lines of a log, and the offset of the byte after them; None where the log ends there."""
 
     lines: list[str]
@@ -38,7 +38,7 @@ def describe_job_logs(call: Call) -> JsonObject:
     job, replica = _find(call)
     most, offset = call.values["maxLines"], _read_marker(call.values["marker"])
     keywords = call.values["keywords"] or ""
-    found = Lines([], None)
+    found = LogLines([], None)
     row = _find_row(call, job, replica)
     if row is not None:
         found = _search(row, keywords, offset, most) if keywords else _read(row, offset, most)
@@ -93,12 +93,12 @@ def _read_marker(text: Any) -> int:
     return int(text)
 
 
-def _read(row: LogStream, offset: int, most: int) -> Lines:
+def _read(row: LogStream, offset: int, most: int) -> LogLines:
     """Return at most `most` lines from `offset`, but no unfinished last line of a growing log."""
     try:
         part = log_store.read(row, offset, MOST_BYTES)
     except log_store.Unsafe:
-        return Lines([], None)
+        return LogLines([], None)
     pieces = part.data.split(b"\n")
     rest = pieces.pop()
     ends_log = part.next_offset >= part.size
@@ -107,16 +107,16 @@ def _read(row: LogStream, offset: int, most: int) -> Lines:
         rest = b""
     taken = pieces[:most]
     if len(taken) == len(pieces):
-        return Lines(_decode(taken), None if ends_log else part.next_offset - len(rest))
-    return Lines(_decode(taken), part.offset + sum(len(piece) + 1 for piece in taken))
+        return LogLines(_decode(taken), None if ends_log else part.next_offset - len(rest))
+    return LogLines(_decode(taken), part.offset + sum(len(piece) + 1 for piece in taken))
 
 
-def _search(row: LogStream, text: str, offset: int, most: int) -> Lines:
+def _search(row: LogStream, text: str, offset: int, most: int) -> LogLines:
     try:
         matches = log_search.search(row, text, offset, most)
     except log_store.Unsafe:
-        return Lines([], None)
-    return Lines([plain(match.text) for match in matches.found], matches.next_offset)
+        return LogLines([], None)
+    return LogLines([plain(match.text) for match in matches.found], matches.next_offset)
 
 
 def _tail(row: LogStream, most: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import pytest
@@ -64,14 +64,14 @@ class Aihc:
         """Send a request, signed unless it is already."""
         text = urlencode(query)
         data = body if isinstance(body, str | bytes) else "" if body is None else json.dumps(body)
-        answer: HttpResponse = self._client.generic(
+        answer = self._client.generic(
             method,
             f"{path}?{text}",
             data,
             content_type="application/json",
             headers={"Host": HOST, "Authorization": authorization or self.authorization(method, path, text)},
         )
-        return answer
+        return cast("HttpResponse", answer)
 
     def v2(self, action: str, body: Any = None, *, authorization: str = "", **query: Any) -> HttpResponse:
         """Call an operation of version 2, by GET without a body."""

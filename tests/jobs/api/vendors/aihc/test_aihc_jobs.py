@@ -249,7 +249,8 @@ def test_describe_job_owner_reads_everything(owner: Aihc) -> None:
     assert found["status"] == "Created"
     assert found["jobType"] == "pytorch"
     assert found["finishedAt"] == ""
-    assert datetime.strptime(found["createdAt"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    created_at = datetime.strptime(found["createdAt"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert abs(datetime.now(UTC) - created_at) < timedelta(minutes=5)
     assert (found["resourcePoolId"], found["queueId"], found["priority"]) == ("local", "default", "high")
     assert found["command"] == "sleep 1d"
     assert found["jobSpec"]["envs"] == BODY["jobSpec"]["envs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 from django.http import HttpResponse
@@ -87,14 +88,14 @@ def test_sign_bce_computes_signatures_of_real_clients(name: str) -> None:
 def call(
     owner: Aihc, authorization: str, query: str = QUERY, body: str = "{}", **headers: str
 ) -> HttpResponse:
-    answer: HttpResponse = owner._client.generic(
+    answer = owner._client.generic(
         "POST",
         f"/?{query}",
         body,
         content_type="application/json",
         headers={"Host": HOST, "Authorization": authorization, **headers},
     )
-    return answer
+    return cast("HttpResponse", answer)
 
 
 def test_signature_right_is_accepted(owner: Aihc) -> None:
@@ -162,7 +163,7 @@ def test_request_without_signature_is_refused(db: None) -> None:
         f"/?{QUERY}", "{}", content_type="application/json", headers={"X-API-Version": "v2"}
     )
 
-    refused(answer, 403, "AccessDenied")
+    refused(cast("HttpResponse", answer), 403, "AccessDenied")
 
 
 def test_session_does_not_authenticate_api(people: People) -> None:
@@ -171,7 +172,7 @@ def test_session_does_not_authenticate_api(people: People) -> None:
 
     answer = client.post(f"/?{QUERY}", "{}", content_type="application/json", headers={"X-API-Version": "v2"})
 
-    refused(answer, 403, "AccessDenied")
+    refused(cast("HttpResponse", answer), 403, "AccessDenied")
 
 
 @pytest.mark.parametrize("is_strict", [True, False])
