@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.api.vendors.aihc import names
 from jobs.models import Job, TerminalTicket, Visibility
+from jobs.spec import RoleSpec
 from jobs.states import LIVE, Phase, State
 from jobs.submission import job_submission
 from quotas.models import UsedSignature
@@ -301,6 +302,24 @@ def test_describe_job_public_job_is_read_by_member(people: People, job: Job) -> 
     found = read(as_user(people.member).v2("DescribeJob", {"jobId": f"job-{job.public_id}"}, **IN_POOL))
 
     assert found["command"] == "echo hello"
+
+
+def test_describe_job_of_several_roles_is_a_map(owner: Aihc, people: People) -> None:
+    roles = tuple(RoleSpec(name=name, replicas=2, command="run") for name in ("ps", "worker"))
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=make_spec(roles=roles))
+    path = f"/api/v1/aijobs/job-{job.public_id}"
+
+    found = read(owner.v2("DescribeJob", {"jobId": f"job-{job.public_id}", "needDetail": True}, **IN_POOL))
+    old = read(owner.send("GET", path, resourcePoolId="local"))["result"]
+
+    assert {name: role["replicas"] for name, role in found["jobSpec"].items()} == {"PS": 2, "Worker": 2}
+    assert [pod["podName"].removeprefix(found["jobId"]) for pod in found["pods"]] == [
+        "-ps-0",
+        "-ps-1",
+        "-worker-0",
+        "-worker-1",
+    ]
+    assert (old["replicas"], old["podList"]["listMeta"]["totalItems"]) == (4, 4)
 
 
 @pytest.mark.parametrize("pool", ["elsewhere", "aihc-serverless"])

@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
+from django.conf import LazySettings
 from django.http import HttpResponse
 from django.test import Client
+from django.urls import resolve
 
 from jobs.api.vendors import signatures
 from jobs.api.vendors.signatures import SignedRequest
+from jobs.live import bodies
 from jobs.models import Job
 from quotas.accounts import access_keys
 from quotas.models import ReadOnly, User
@@ -215,3 +218,12 @@ def test_body_too_large_is_refused(owner: Aihc) -> None:
 
 def test_key_of_member_reads_only_own_rights(people: People) -> None:
     read(as_user(people.member, "read").v2("DescribeJobs", {}, resourcePoolId="local"))
+
+
+def test_root_body_limit_is_small_without_signature(settings: LazySettings) -> None:
+    view = resolve("/").func
+    signed = [(b"authorization", b"bce-auth-v1/a/b/c//d")]
+
+    assert bodies.most_of(view, []) == bodies.ANONYMOUS_BYTES
+    assert bodies.most_of(view, signed) == settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert not bodies.is_taken(view, "POST")
