@@ -26,7 +26,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("healthz", health.healthz, name="healthz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("", home.home, name="home"),
+    path("", home.root, name="home"),
     path("", include("console.views.account_urls")),
     path("language", people.set_language, name="set_language"),
     path("theme", people.set_theme, name="set_theme"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.http import HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_safe
 
+from jobs.api.vendors.aihc.api import AihcV2
 from jobs.lifecycle import pending_reasons
 from jobs.live import bus
 from jobs.models import Draft, Job
@@ -23,6 +25,16 @@ MOST_ENDED: Final = 8
 MOST_DRAFTS: Final = 5
 
 
+_AIHC: Final = AihcV2()
+
+
+@csrf_exempt
+def root(request: HttpRequest) -> HttpResponseBase:
+    """Answer AIHC's clients, which sign requests to this address; everybody else gets the home page."""
+    return _AIHC.answer(request) if _AIHC.owns(request) else home(request)
+
+
+@csrf_protect
 @require_safe
 @signed_in
 def home(request: SignedIn) -> HttpResponseBase:

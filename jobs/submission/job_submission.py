@@ -87,7 +87,7 @@ def submit(
     has to keep its locked fields.  Raises Refused (problems), Forbidden (no such right there), Conflict (same
     key, other request).
     """
-    digest = _digest(document, place, keep_original, template)
+    digest = request_digest(document, place, keep_original=keep_original, template=template)
     earlier = Job.objects.filter(owner=user)
     if before := find_replay(earlier, idempotency_key, digest):
         return Submitted(before, (), replayed=True)
@@ -232,7 +232,10 @@ def store(
     return job
 
 
-def _digest(document: Document, place: JobTarget, keep_original: bool, template: str) -> str:
+def request_digest(
+    document: Document, place: JobTarget, *, keep_original: bool = False, template: str = ""
+) -> str:
+    """Return the digest by which `submit` tells a repeated request from another one."""
     parts = [document.text, document.given or "", *astuple(place), str(keep_original)]
     parts += [template] if template else []
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

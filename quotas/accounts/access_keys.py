@@ -132,6 +132,11 @@ def record_signature(digest: str, expires_at: datetime) -> bool:
     return True
 
 
+def is_recorded(digest: str) -> bool:
+    """Tell whether a signature was recorded as used."""
+    return UsedSignature.objects.filter(digest=digest).exists()
+
+
 def delete_expired_signatures() -> int:
     """Delete the signatures that would be refused by their age alone; return their number."""
     return UsedSignature.objects.filter(expires_at__lt=Now()).delete()[0]

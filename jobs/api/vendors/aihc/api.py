@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.urls import URLPattern
 
 from jobs.api.native.auth import Caller
+from jobs.api.vendors.aihc import v1, v2
 from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError
 from jobs.api.vendors.authentication import (
     AuthenticationFailure,
     AuthenticationRefused,
     authenticate_baidu,
 )
-from jobs.api.vendors.operations import Operation
+from jobs.api.vendors.operations import Call, JsonObject, Operation, WrongValue
 
 _AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
     AuthenticationFailure.MISSING: (403, "AccessDenied", "The request is not signed."),
@@ -37,6 +40,9 @@ _AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
 }
 
 
+_REQUEST_ID: Final = "x-bce-request-id"
+
+
 class AihcApi(VendorApi):
     """An API of Baidu AIHC."""
 
@@ -45,7 +51,7 @@ class AihcApi(VendorApi):
         ErrorKind.MISSING_SCOPE: (403, "AccessDenied"),
         ErrorKind.FORBIDDEN: (403, "AccessDenied"),
         ErrorKind.NOT_FOUND: (404, "ResourceNotFound"),
-        ErrorKind.INVALID: (400, "InvalidParameter"),
+        ErrorKind.INVALID: (400, "InvalidParam"),
         ErrorKind.UNSUPPORTED: (400, "UnsupportedOperation"),
         ErrorKind.CONFLICT: (409, "OperationConflict"),
         ErrorKind.TOO_LARGE: (413, "EntityTooLarge"),
@@ -63,9 +69,27 @@ class AihcApi(VendorApi):
         status, code, message = _AUTHENTICATION[refused.failure]
         return VendorError(status, code, message.format(detail=refused.detail))
 
+    def new_request_id(self) -> str:
+        return str(uuid.uuid4())
+
+    def describe_wrong_values(self, wrong: Iterable[WrongValue]) -> VendorError:
+        every = list(wrong)
+        error = super().describe_wrong_values(every)
+        is_body = any(each.path == "body" for each in every)
+        return VendorError(error.status, "MalformedJSON", error.message) if is_body else error
+
     def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
         body = {"code": error.code, "message": error.message, "requestId": request_id}
-        return JsonResponse(body, status=error.status, headers=error.headers)
+        headers = {**error.headers, _REQUEST_ID: request_id}
+        return JsonResponse(body, status=error.status, headers=headers)
+
+    def render_answer(self, call: Call, answer: JsonObject) -> HttpResponseBase:
+        body = self.wrap(call.request_id, answer)
+        return JsonResponse(body, status=call.operation.status, headers={_REQUEST_ID: call.request_id})
+
+    def wrap(self, request_id: str, answer: JsonObject) -> JsonObject:
+        """Return an answer in its envelope."""
+        return {"requestId": request_id, **answer}
 
 
 class AihcV1(AihcApi):
@@ -74,19 +98,34 @@ class AihcV1(AihcApi):
     name = "AIHC"
     version = "v1"
     prefixes = ("/api/v1/aijobs", "/api/v1/resourcepools")
-    operations: ClassVar[tuple[Operation, ...]] = ()
+    operations: ClassVar[tuple[Operation, ...]] = v1.OPERATIONS
+
+    def wrap(self, request_id: str, answer: JsonObject) -> JsonObject:
+        return {"requestId": request_id, "result": answer}
 
 
 class AihcV2(AihcApi):
-    """AIHC version 2: all operations have the address `/`, and their names in the query."""
+    """AIHC version 2: all operations have the address `/`, and their names in the query.
+
+    That is the console's home page too, whose view hands over what this API owns.
+    """
 
     name = "AIHC"
     version = "v2"
     prefixes = ()
-    operations: ClassVar[tuple[Operation, ...]] = ()
+    operations: ClassVar[tuple[Operation, ...]] = v2.OPERATIONS
 
     def owns(self, request: HttpRequest) -> bool:
         is_signed = "X-API-Version" in request.headers or request.headers.get("Authorization", "").startswith(
             "bce-"
         )
         return request.path == "/" and "action" in request.GET and is_signed
+
+    def urls(self) -> list[URLPattern]:
+        return []
+
+    def answer(self, request: HttpRequest) -> HttpResponseBase:
+        """Return the answer to a request for `/`."""
+        action = request.GET.get("action", "")
+        found = (each for each in self.operations if (each.name, each.method) == (action, request.method))
+        return self.respond(request, next(found, None), {})
