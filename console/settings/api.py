@@ -20,6 +20,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "jobs.api.native.openapi.complete",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "Dialect": "jobs.dialects.NAMES",
         "JobState": "jobs.states.State",

@@ -142,7 +142,7 @@ class NativeView(APIView):
 
     _selected: frozenset[str] | None = None
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer a request; a change under If-Match in one transaction, so that nothing comes between."""
         if "If-Match" in request.headers and request.method not in versions.SAFE:
             with transaction.atomic():
@@ -157,11 +157,9 @@ class NativeView(APIView):
         elif "If-Match" in request.headers and not self.has_versions:
             raise versions.PreconditionFailed(versioned=False)
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Select the fields of an answer, and give it a tag."""
-        answer = super().finalize_response(request, response, *args, **kwargs)
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
+        """Select the fields of an answer, and give it a tag; files and streams are left as they are."""
+        answer: HttpResponseBase = super().finalize_response(request, response, *args, **kwargs)
         if isinstance(answer, Response) and request.method in versions.SAFE and answer.status_code == 200:
             if self.sparse and self._selected is not None:
                 answer.data = self.sparse.prune(answer.data, self._selected)

@@ -46,7 +46,7 @@ class TemplateChangeShape(shapes.ApiShape):
     name = shapes.TextField(max_length=80, required=False)
     description = shapes.TextField(max_length=2000, allow_blank=True, required=False)
     icon = serializers.RegexField(r"^[a-z0-9-]+\Z", max_length=32, required=False)
-    default = serializers.IntegerField(  # type: ignore[assignment]  # the field of that name
+    default = serializers.IntegerField(
         min_value=1, max_value=999_999, required=False, help_text="the version that one gets"
     )
     retired = serializers.BooleanField(required=False)

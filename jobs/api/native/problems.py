@@ -113,7 +113,7 @@ def _of_framework(error: exceptions.APIException) -> Description:
     header = getattr(error, "auth_header", REALM if asks else "")
     headers = {"WWW-Authenticate": header} if header else {}
     if isinstance(error, exceptions.Throttled):
-        headers["Retry-After"] = str(max(1, math.ceil(error.wait or 0)))
+        headers["Retry-After"] = str(max(1, math.ceil(getattr(error, "wait", None) or 0)))
         return error.status_code, _("Too many requests. Try again later."), headers, {}
     if isinstance(error, exceptions.ValidationError):
         return error.status_code, _("The request can't be accepted."), headers, {"problems": _fields(error)}
