@@ -28,5 +28,7 @@ SPECTACULAR_SETTINGS = {
         "Dialect": "jobs.dialects.NAMES",
         "JobState": "jobs.states.State",
         "ReplicaState": "jobs.states.ReplicaState",
+        "Visibility": "jobs.models.Visibility",
+        "WorkspaceRole": "quotas.models.Role",
     },
 }
