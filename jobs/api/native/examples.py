@@ -80,10 +80,10 @@ EXAMPLES: Final[Mapping[type[shapes.ApiShape], Mapping[str, Any]]] = {
     shapes.EventShape: {
         "id": 17,
         "at": "2026-11-24T09:30:02Z",
-        "kind": "state",
+        "kind": "started",
         "attempt": 1,
         "actor": None,
-        "params": {"to": "RUNNING"},
+        "params": {},
     },
     shapes.ProblemDetails: {
         "type": "about:blank",

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -60,7 +61,7 @@ def idempotent(post: Post[V, P]) -> Post[V, P]:
                 return Response(row.body, headers=REPLAYED)
             response = post(view, request, *args, **kwargs)
             if response.status_code < 400:
-                row.status, row.body = response.status_code, response.data
+                row.status, row.body = response.status_code, json.loads(JSONRenderer().render(response.data))
                 row.save(update_fields=["status", "body"])
             else:
                 row.delete()
