@@ -25,6 +25,12 @@ _PACKAGE: Final = "jobs"
 _WHOLE: Final = ("client", "dialects")
 """Packages with modules that are imported by a name which is made."""
 
+_PYTHON: Final = "job_console"
+"""The package of the Python client, which lies beside `client/pyproject.toml`."""
+
+_TYPED: Final = f"{_PACKAGE}/py.typed"
+"""The mark of a package with types: the checkout's own has none, as Django's types need a plugin."""
+
 _WRITTEN: Final = (1980, 1, 1, 0, 0, 0)
 """The same sources make the same wheel."""
 
@@ -57,7 +63,10 @@ def _sources() -> dict[str, bytes]:
     found = {str(path.relative_to(ROOT)): path.read_bytes() for path in paths}
     for path in sorted((ROOT / "locale").glob("*/LC_MESSAGES/django.mo")):
         found[f"{_PACKAGE}/{path.relative_to(ROOT)}"] = path.read_bytes()
-    return found
+    for path in sorted((ROOT / "client" / _PYTHON).iterdir()):
+        if path.is_file():
+            found[f"{_PYTHON}/{path.name}"] = path.read_bytes()
+    return {**found, _TYPED: b""}
 
 
 def _modules() -> set[Path]:
@@ -101,7 +110,7 @@ def _information() -> dict[str, bytes]:
         "Metadata-Version: 2.1",
         f"Name: {NAME}",
         f"Version: {version()}",
-        "Summary: The command line of Job Console.",
+        "Summary: The command line and the Python client of Job Console.",
         f"License: {project['license']}",
         f"Requires-Python: {project['requires-python']}",
         *needed,

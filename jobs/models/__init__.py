@@ -19,6 +19,7 @@ from jobs.models.drafts import Draft, DraftVersion
 from jobs.models.dry_runs import DryRun
 from jobs.models.entries import AccessSession, SshKey, TerminalTicket
 from jobs.models.external_jobs import ExternalJob
+from jobs.models.idempotency import StoredAnswer
 from jobs.models.jobs import Dependency, Event, Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
 from jobs.models.notifications import (
@@ -82,6 +83,7 @@ __all__ = [
     "ReplicaUsage",
     "Run",
     "SshKey",
+    "StoredAnswer",
     "StoredObject",
     "Sweep",
     "SweepRun",

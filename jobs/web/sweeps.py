@@ -25,9 +25,9 @@ from jobs.live import bus
 from jobs.models import JobFile, Sweep, SweepRun
 from jobs.states import TERMINAL, State
 from jobs.submission.checks.findings import problems_of
+from jobs.submission.lineage import compare_with_job
 from jobs.submission.sweeps import arrays, commands
 from jobs.web.http import SignedIn, live, number, page, signed_in, slice_before, text_response
-from jobs.web.job.history import compare_with_job
 from jobs.web.job.page import job_file_name
 from jobs.web.new_job.sweep_form import AtOnceForm
 from quotas import audit
@@ -45,25 +45,13 @@ def sweep_list(request: SignedIn) -> HttpResponseBase:
     before = request.GET.get("before", "")
     rows = Sweep.objects.visible_to(request.user).select_related("owner", "workspace")
     shown, following = slice_before(rows, before, PAGE)
-    states = _states(shown)
+    states = commands.count_states(shown)
     context = {
-        "rows": [(sweep, states.get(sweep.pk, [])) for sweep in shown],
+        "rows": [(sweep, _count_labels(states.get(sweep.pk, Counter()))) for sweep in shown],
         "previous_url": reverse("sweeps") if number(before) else "",
         "next_url": f"{reverse('sweeps')}?before={following}" if following else "",
     }
     return page(request, "jobs/sweeps.html", context)
-
-
-def _states(sweeps: Sequence[Sweep]) -> dict[int, list[tuple[str, int]]]:
-    """By sweep: how many of its jobs are in which state; of several rounds the last counts.  One query."""
-    rows = SweepRun.objects.filter(sweep__in=sweeps).order_by("round")
-    last = {
-        (sweep, number): state for sweep, number, state in rows.values_list("sweep", "number", "job__state")
-    }
-    by_sweep: dict[int, Counter[str]] = {}
-    for (sweep, _of), state in last.items():
-        by_sweep.setdefault(sweep, Counter())[state] += 1
-    return {sweep: _count_labels(count) for sweep, count in by_sweep.items()}
 
 
 def _count_labels(count: Counter[str]) -> list[tuple[str, int]]:

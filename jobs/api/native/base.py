@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
+from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import ParseError, ValidationError
@@ -15,11 +17,16 @@ from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from jobs.api.native import problems, shapes
+from jobs.api.native import problems, shapes, versions
 from jobs.api.native.auth import MissingScope, Scope, TokenAuthentication
+from jobs.api.native.rate_limit import RateLimit
+from jobs.api.native.sparse_fields import Sparse
 from jobs.dialects.base import MAX_BYTES
+from jobs.lifecycle.transitions import lock_job
 from jobs.models import Job
 from jobs.submission.access import find_job
 from quotas.access import Verb
@@ -34,8 +41,8 @@ MOST_LISTED_BYTES: Final = 32 * MAX_BYTES
 
 LIMIT = OpenApiParameter("limit", int, description=f"rows of a page; at most {MOST}")
 
-REFUSED: Final = dict.fromkeys((400, 401, 403), shapes.ProblemDetails)
-ABSENT: Final = dict.fromkeys((401, 403, 404), shapes.ProblemDetails)
+REFUSED: Final = dict.fromkeys((400, 401, 403, 429), shapes.ProblemDetails)
+ABSENT: Final = dict.fromkeys((401, 403, 404, 429), shapes.ProblemDetails)
 
 
 class BoundedJSON(JSONParser):
@@ -114,7 +121,10 @@ class AlwaysJSON(BaseContentNegotiation):
 
 
 class NativeView(APIView):
-    """Token or session; problem details; the scope that the method needs (`scopes`, else `read`)."""
+    """Token or session; problem details; the scope that the method needs (`scopes`, else `read`).
+
+    `sparse` says which fields of a GET can be selected; with `has_versions` changes heed If-Match.
+    """
 
     authentication_classes: Sequence[type[BaseAuthentication]] = (
         TokenAuthentication,
@@ -122,8 +132,39 @@ class NativeView(APIView):
     )
     permission_classes: Sequence[type[BasePermission]] = (Scope,)
     parser_classes: Sequence[type[BaseParser]] = (BoundedJSON,)
+    throttle_classes: Sequence[type[BaseThrottle]] = (RateLimit,)
     content_negotiation_class = AlwaysJSON
     scopes: ClassVar[dict[str, str]] = {}
+    sparse: ClassVar[Sparse | None] = None
+    has_versions: ClassVar[bool] = False
+    version: int | None = None
+    """The version of the object that a GET answers."""
+
+    _selected: frozenset[str] | None = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer a request; a change under If-Match in one transaction, so that nothing comes between."""
+        if "If-Match" in request.headers and request.method not in versions.SAFE:
+            with transaction.atomic():
+                return super().dispatch(request, *args, **kwargs)
+        return super().dispatch(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check who calls and how, before the method runs."""
+        super().initial(request, *args, **kwargs)
+        if request.method in versions.SAFE:
+            self._selected = self.sparse.select(request.query_params) if self.sparse else None
+        elif "If-Match" in request.headers and not self.has_versions:
+            raise versions.PreconditionFailed(versioned=False)
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
+        """Select the fields of an answer, and give it a tag; files and streams are left as they are."""
+        answer: HttpResponseBase = super().finalize_response(request, response, *args, **kwargs)
+        if isinstance(answer, Response) and request.method in versions.SAFE and answer.status_code == 200:
+            if self.sparse and self._selected is not None:
+                answer.data = self.sparse.prune(answer.data, self._selected)
+            versions.add_tag(answer, request._request, self.version)  # noqa: SLF001  # Django's own request
+        return answer
 
     def get_exception_handler(self) -> Any:
         return problems.handle
@@ -147,7 +188,15 @@ class NativeView(APIView):
         mine = job.owner_id == self.person.pk or (verb is Verb.READ and job.is_public)
         if verb is not Verb.LIST and not mine and not self.allows("admin"):
             raise MissingScope("admin")
+        if verb is not Verb.LIST and self.if_match:
+            versions.require_version(self.if_match, lock_job(job.pk).version)
         return job
+
+    @property
+    def if_match(self) -> str:
+        """The tags of an object that is changed only if it has one of them; empty without a condition."""
+        is_change = self.has_versions and self.request.method not in versions.SAFE
+        return self.request.headers.get("If-Match", "") if is_change else ""
 
     def number(self, name: str, default: int, most: int | None = None) -> int:
         """The whole number of a query parameter; raises ValidationError."""

@@ -8,41 +8,33 @@ from typing import Any, Final
 from django.db.models import QuerySet
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.api.native.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_of
 from jobs.api.native.parts import first_replicas
+from jobs.api.native.sparse_fields import FIELDS, Sparse
+from jobs.api.native.versions import IF_MATCH, IF_NONE_MATCH
 from jobs.dialects.base import Note, Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
-from jobs.models import Job, JobFile
+from jobs.models import Job, JobFile, Visibility
 from jobs.states import State
 from jobs.submission import dependencies
 from jobs.submission.checks.findings import notes_of, stored_notes
 from quotas.access import Verb, rights
 
 PAGE: Final = 50
-LONGEST_KEY: Final = 255
-
-SECOND_COPY = OpenApiParameter(
-    "second_copy", bool, description="start a second copy although the job has not ended"
-)
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    str,
-    OpenApiParameter.HEADER,
-    description="The same key and request again answer 200 with the job that there is; nothing is started.",
-)
 
 
 class Jobs(NativeView):
     """All jobs one may see, and submission."""
 
     scopes = {"POST": "submit"}
+    sparse = Sparse(shapes.JobShape, "jobs")
 
     @extend_schema(
         operation_id="jobs_list",
@@ -53,8 +45,10 @@ class Jobs(NativeView):
             OpenApiParameter("owner", str, description="`me`, or a user name"),
             OpenApiParameter("workspace", str),
             OpenApiParameter("name", str, description="the whole name"),
+            FIELDS,
+            IF_NONE_MATCH,
         ],
-        responses={200: shapes.JobPage, 401: shapes.ProblemDetails},
+        responses={200: shapes.JobPage, 304: None, **REFUSED},
     )
     def get(self, request: Request) -> Response:
         """Newest first, by keys: the hundredth page costs what the first does."""
@@ -108,7 +102,7 @@ class Jobs(NativeView):
         except Refused as refused:
             return problems.refuse_file(data["file"], refused.problems)
         if done.replayed:
-            return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
+            return Response(whole(self, done.job), headers=REPLAYED)
         body = shapes.WholeJobShape.render(
             done.job,
             after=after(self, done.job) if done.waits else [],
@@ -119,25 +113,43 @@ class Jobs(NativeView):
         return Response(body, status=201, headers={"Location": address(self, done.job)})
 
 
-def key_of(view: NativeView) -> str | None:
-    """The Idempotency-Key, if there is one; a longer one than can be kept is refused, not shortened."""
-    key = view.request.headers.get("Idempotency-Key", "")
-    if len(key) > LONGEST_KEY or not key.isprintable():
-        raise ValidationError({"Idempotency-Key": f"At most {LONGEST_KEY} printable characters."})
-    return key or None
-
-
 class OneJob(NativeView):
     """One job."""
 
-    scopes = {"DELETE": "stop"}
+    scopes = {"PATCH": "submit", "DELETE": "stop"}
+    sparse = Sparse(shapes.WholeJobShape)
+    has_versions = True
 
-    @extend_schema(operation_id="jobs_read", responses={200: shapes.WholeJobShape, **ABSENT})
+    @extend_schema(
+        operation_id="jobs_read",
+        parameters=[FIELDS, IF_NONE_MATCH],
+        responses={200: shapes.WholeJobShape, 304: None, **REFUSED, **ABSENT},
+    )
     def get(self, request: Request, public_id: str) -> Response:
         """The job; its notes and replicas are null for whoever may not read them."""
+        job = self.job(public_id, Verb.LIST)
+        self.version = job.version
+        return Response(whole(self, job))
+
+    @extend_schema(
+        operation_id="jobs_change",
+        request=shapes.JobChangeShape,
+        parameters=[IF_MATCH],
+        responses={200: shapes.WholeJobShape, 412: shapes.ProblemDetails, **REFUSED, **ABSENT},
+    )
+    def patch(self, request: Request, public_id: str) -> Response:
+        """Share the job with its workspace, or keep it private."""
+        job = self.job(public_id, Verb.CONTROL)
+        data = shapes.JobChangeShape.parse(request.data)
+        if "visibility" in data:
+            submission.share(self.person, job, Visibility(data["visibility"]))
         return Response(whole(self, self.job(public_id, Verb.LIST)))
 
-    @extend_schema(operation_id="jobs_delete", responses={204: None, 409: shapes.ProblemDetails, **ABSENT})
+    @extend_schema(
+        operation_id="jobs_delete",
+        parameters=[IF_MATCH],
+        responses={204: None, **dict.fromkeys((409, 412), shapes.ProblemDetails), **ABSENT},
+    )
     def delete(self, request: Request, public_id: str) -> Response:
         """Take an ended job off every page."""
         submission.delete(self.person, self.job(public_id, Verb.CONTROL))
@@ -154,90 +166,6 @@ class JobFileView(NativeView):
         file = JobFile.objects.get(job=job)
         roles = [role.name for role in file.spec.roles]
         return Response({"dialect": job.dialect, "text": file.text, "roles": roles})
-
-
-class RetryJob(NativeView):
-    """The same once more."""
-
-    scopes = {"POST": "submit"}
-
-    @extend_schema(
-        operation_id="jobs_again",
-        request=None,
-        parameters=[IDEMPOTENCY_KEY, SECOND_COPY],
-        responses={
-            201: shapes.WholeJobShape,
-            200: shapes.WholeJobShape,
-            409: shapes.ProblemDetails,
-            **ABSENT,
-        },
-    )
-    def post(self, request: Request, public_id: str) -> Response:
-        """A new job as this one was, linked with it, in the same place; 409 where it has not ended."""
-        origin = self.job(public_id, Verb.READ)
-        second_copy = request.query_params.get("second_copy") == "true"
-        try:
-            done = submission.retry(
-                self.person, origin, idempotency_key=key_of(self), second_copy=second_copy
-            )
-        except Refused as refused:
-            return problems.refuse_file(JobFile.objects.get(job=origin).text, refused.problems)
-        headers = {"Location": address(self, done.job)}
-        return Response(whole(self, done.job), status=200 if done.replayed else 201, headers=headers)
-
-
-class Hold(NativeView):
-    """Keeping a waiting job from starting."""
-
-    scopes = {"POST": "stop"}
-
-    @extend_schema(
-        operation_id="jobs_hold",
-        request=shapes.HoldShape,
-        responses={
-            200: shapes.WholeJobShape,
-            400: shapes.ProblemDetails,
-            409: shapes.ProblemDetails,
-            **ABSENT,
-        },
-    )
-    def post(self, request: Request, public_id: str) -> Response:
-        """It keeps its age; 409 when it does not wait, or is held already."""
-        job = self.job(public_id, Verb.CONTROL)
-        why = shapes.HoldShape.parse(request.data)["reason"]
-        try:
-            submission.hold(self.person, job, why=why)
-        except submission.ReasonMissing as problem:
-            raise ValidationError({"reason": [ErrorDetail(str(problem), code="required")]}) from problem
-        return Response(whole(self, self.job(public_id, Verb.LIST)))
-
-
-class Release(NativeView):
-    """Letting a held job start when its turn comes."""
-
-    scopes = {"POST": "stop"}
-
-    @extend_schema(
-        operation_id="jobs_release",
-        request=None,
-        responses={200: shapes.WholeJobShape, 409: shapes.ProblemDetails, **ABSENT},
-    )
-    def post(self, request: Request, public_id: str) -> Response:
-        """409 when it is not held."""
-        submission.release(self.person, self.job(public_id, Verb.CONTROL))
-        return Response(whole(self, self.job(public_id, Verb.LIST)))
-
-
-class Stop(NativeView):
-    """The end of a job."""
-
-    scopes = {"POST": "stop"}
-
-    @extend_schema(operation_id="jobs_stop", request=None, responses={200: shapes.WholeJobShape, **ABSENT})
-    def post(self, request: Request, public_id: str) -> Response:
-        """Ask for it; the state changes when the end is observed.  An ended job stays as it ended."""
-        submission.stop(self.person, self.job(public_id, Verb.CONTROL))
-        return Response(whole(self, self.job(public_id, Verb.LIST)))
 
 
 def address(view: NativeView, job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,12 +22,14 @@ from jobs.access.folders import file_responses
 from jobs.assets.uploads.store import NotTaken
 from jobs.assets.uploads.uploaded_trees import ContentMissing
 from jobs.dialects.base import Problem
+from jobs.lifecycle.transitions import Overtaken
 from jobs.live import log_responses
 from jobs.live.limits import RETRY_AFTER_S, LimitReached
 from jobs.messages.findings import Finding
 from jobs.messages.uploads import upload_message
 from jobs.models import outage
 from jobs.submission.checks.findings import problems_of
+from jobs.submission.job_control import NotExtended
 from jobs.trees import BadTree
 
 log = structlog.get_logger(__name__)
@@ -109,6 +112,9 @@ def _of_framework(error: exceptions.APIException) -> Description:
     asks = isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed)
     header = getattr(error, "auth_header", REALM if asks else "")
     headers = {"WWW-Authenticate": header} if header else {}
+    if isinstance(error, exceptions.Throttled):
+        headers["Retry-After"] = str(max(1, math.ceil(getattr(error, "wait", None) or 0)))
+        return error.status_code, _("Too many requests. Try again later."), headers, {}
     if isinstance(error, exceptions.ValidationError):
         return error.status_code, _("The request can't be accepted."), headers, {"problems": _fields(error)}
     return error.status_code, str(error.detail), headers, {}
@@ -155,6 +161,16 @@ _OURS: Final = (
         409,
         gettext_noop("Only waiting jobs can be held, and only held jobs can be released."),
     ),
+    (Overtaken, 409, gettext_noop("The job was changing. Try again.")),
+    (
+        submission.NotIdle,
+        409,
+        gettext_noop(
+            "Can't keep the job running: it is no longer idle, is already stopping, or has reached "
+            "the maximum number of extensions."
+        ),
+    ),
+    (NotExtended, 409, gettext_noop("Can't extend the job: not allowed by its template or quota.")),
     (log_responses.BadNumber, 400, gettext_noop("%(name)s must be a whole number.")),
     (LimitReached, 429, gettext_noop("Too many open streams.")),
 )
@@ -173,6 +189,22 @@ def _of_ours(error: Exception) -> tuple[int, str]:
 def not_a_number() -> exceptions.ErrorDetail:
     """Return the error of a parameter that should be a number."""
     return exceptions.ErrorDetail(_("This must be a whole number."), code="invalid")
+
+
+def cannot_change() -> exceptions.ErrorDetail:
+    """Return the error of a suggested change that does not fit the job."""
+    return exceptions.ErrorDetail(_("This change can't be applied to the job."), code="invalid")
+
+
+def blank() -> exceptions.ErrorDetail:
+    """Return the error of a text that may not be empty."""
+    return exceptions.ErrorDetail(_("Required."), code="blank")
+
+
+def one_of(*names: str) -> exceptions.ErrorDetail:
+    """Return the error of a request that has to have exactly one of some fields."""
+    text = _("Exactly one of these is required: %(names)s.") % {"names": ", ".join(names)}
+    return exceptions.ErrorDetail(text, code="one_of")
 
 
 def _shorten(text: str) -> str:

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from jobs import dialects, messages, submission
 from jobs.lifecycle import pending_reasons
 from jobs.messages.endpoints import endpoint_message
-from jobs.models import Dependency, Endpoint, Event, Job, Replica
+from jobs.models import Dependency, Endpoint, Event, Job, Replica, Visibility
 from jobs.states import REPLICA_TERMINAL, PortSource, ReplicaState, State
 
 MOST_REPLICAS: Final = 100
@@ -36,6 +36,11 @@ class ApiShape(serializers.Serializer[Any]):
         Values are as they stand in the row, so that a list of jobs costs no more than to read them.
         """
         return {name: given[name] if name in given else read(row) for name, read in cls._readers()}
+
+    @classmethod
+    def field_names(cls) -> frozenset[str]:
+        """Return the names of its fields."""
+        return frozenset(cls._declared_fields)
 
     @classmethod
     @cache
@@ -167,6 +172,12 @@ class HoldShape(ApiShape):
         default="",
         help_text="why; the job's owner reads it, and only the owner may leave it out",
     )
+
+
+class JobChangeShape(ApiShape):
+    """What of a job can be changed."""
+
+    visibility = serializers.ChoiceField(choices=list(Visibility), required=False)
 
 
 class JobFileShape(ApiShape):
@@ -391,6 +402,10 @@ class JobShape(ApiShape):
     cluster = serializers.CharField(source="cluster.slug")
     quota = serializers.CharField(source="quota.slug")
     priority = serializers.IntegerField()
+    visibility = serializers.ChoiceField(
+        choices=list(Visibility), help_text="`PUBLIC`: every member of the workspace may read it"
+    )
+    version = serializers.IntegerField(help_text="counts its changes of state")
     attempt = serializers.IntegerField(source="attempt_number")
     run = serializers.IntegerField(source="run_number")
     replicas = serializers.IntegerField(source="replicas_total")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import Http404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -13,8 +13,10 @@ from rest_framework.response import Response
 from jobs import dialects, submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.auth import MissingScope
-from jobs.api.native.base import ABSENT, REFUSED, NativeView
-from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
+from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.api.native.idempotency import IDEMPOTENCY_KEY, key_of
+from jobs.api.native.sparse_fields import FIELDS, Sparse
+from jobs.api.native.versions import IF_NONE_MATCH
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
@@ -22,6 +24,8 @@ from jobs.models import Sweep
 from jobs.submission.sweeps import arrays, commands
 from jobs.submission.sweeps.expansion import MOST
 from quotas.access import Verb, can
+
+PAGE: Final = 50
 
 
 class SweepRequestShape(shapes.ApiShape):
@@ -59,8 +63,8 @@ class SweepRunShape(shapes.ApiShape):
     job = shapes.JobShape()
 
 
-class SweepShape(shapes.ApiShape):
-    """A sweep with its jobs."""
+class SweepSummaryShape(shapes.ApiShape):
+    """A sweep in a list."""
 
     id = serializers.CharField(source="public_id")
     name = serializers.CharField()
@@ -68,7 +72,19 @@ class SweepShape(shapes.ApiShape):
     workspace = serializers.CharField(source="workspace.slug")
     at_once = serializers.IntegerField()
     states = serializers.DictField(child=serializers.IntegerField(), help_text="state → how many jobs")
+
+
+class SweepShape(SweepSummaryShape):
+    """A sweep with its jobs."""
+
     runs = SweepRunShape(many=True)
+
+
+class SweepPage(shapes.ApiShape):
+    """Sweeps, newest first, and the address of the next ones."""
+
+    sweeps = SweepSummaryShape(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class SweepFileShape(shapes.ApiShape):
@@ -85,9 +101,25 @@ class AtOnceShape(shapes.ApiShape):
 
 
 class Sweeps(NativeView):
-    """Submission of sweeps."""
+    """Sweeps of the caller's workspaces, and submission of sweeps."""
 
     scopes = {"POST": "submit"}
+    sparse = Sparse(SweepSummaryShape, "sweeps")
+
+    @extend_schema(
+        operation_id="sweeps_list",
+        parameters=[AFTER, LIMIT, FIELDS, IF_NONE_MATCH],
+        responses={200: SweepPage, 304: None, **REFUSED},
+    )
+    def get(self, request: Request) -> Response:
+        """List them by keys, the newest first."""
+        rows = Sweep.objects.visible_to(self.person).select_related("owner", "workspace").order_by("-pk")
+        if after := self.number("after", 0):
+            rows = rows.filter(pk__lt=after)
+        page, following = self.page(rows, PAGE)
+        states = commands.count_states(page)
+        sweeps = [SweepSummaryShape.render(row, states=states.get(row.pk, {})) for row in page]
+        return Response({"sweeps": sweeps, "next": following})
 
     @extend_schema(
         operation_id="sweeps_submit",
@@ -123,8 +155,13 @@ class OneSweep(NativeView):
     """One sweep."""
 
     scopes = {"PATCH": "submit"}
+    sparse = Sparse(SweepShape)
 
-    @extend_schema(operation_id="sweeps_read", responses={200: SweepShape, **ABSENT})
+    @extend_schema(
+        operation_id="sweeps_read",
+        parameters=[FIELDS, IF_NONE_MATCH],
+        responses={200: SweepShape, 304: None, **REFUSED, **ABSENT},
+    )
     def get(self, request: Request, public_id: str) -> Response:
         """The sweep with its jobs; of several rounds the last."""
         return Response(_render(self, _find(self, public_id, Verb.LIST)))

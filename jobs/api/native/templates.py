@@ -1,10 +1,11 @@
-"""Templates over the native API: which there are, and the job file that answers make of one."""
+"""Templates over the native API: which there are, new ones, and the job file that answers make of one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.http import Http404
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,11 +14,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api.native import shapes
-from jobs.api.native.base import ABSENT, NativeView
+from jobs.api.native.auth import MissingScope
+from jobs.api.native.base import ABSENT, REFUSED, NativeView
+from jobs.api.native.idempotency import IDEMPOTENCY_KEY, idempotent
+from jobs.api.native.sparse_fields import FIELDS, Sparse
+from jobs.api.native.template_content import NewTemplateShape, about_of, store
+from jobs.api.native.versions import IF_NONE_MATCH
 from jobs.jobtemplates import SHIPPED
 from jobs.messages.jobtemplates import question, template_words
+from jobs.submission import templates
 from jobs.submission.forms import fill_form, fill_template
 from jobs.submission.templates import Chosen, find_template, list_offered
+from quotas.access import workspaces_of
+from quotas.models import Workspace
 
 
 class ParameterShape(shapes.ApiShape):
@@ -68,11 +77,51 @@ class FilledShape(shapes.ApiShape):
 class Templates(NativeView):
     """The templates that can be started from."""
 
-    @extend_schema(operation_id="templates_list", responses={200: TemplatesShape, 401: shapes.ProblemDetails})
+    scopes = {"POST": "submit"}
+    sparse = Sparse(TemplateShape, "templates")
+
+    @extend_schema(
+        operation_id="templates_list",
+        parameters=[FIELDS, IF_NONE_MATCH],
+        responses={200: TemplatesShape, 304: None, **REFUSED},
+    )
     def get(self, request: Request) -> Response:
         """One's own, those of one's workspaces, and those that came with the console."""
         found = [*list_offered(self.person), *(Chosen(each) for each in SHIPPED.values())]
-        return Response({"templates": [_render(each) for each in found]})
+        return Response({"templates": [render(each) for each in found]})
+
+    @extend_schema(
+        operation_id="templates_create",
+        request=NewTemplateShape,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: TemplateShape,
+            200: TemplateShape,
+            **dict.fromkeys((404, 409, 413), shapes.ProblemDetails),
+            **REFUSED,
+        },
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Create a template with its first version; in a workspace, for its admins (scope `admin`)."""
+        data = NewTemplateShape.parse(request.data)
+        workspace = find_workspace(self, data["workspace"])
+        if workspace is not None and not self.allows("admin"):
+            raise MissingScope("admin")
+        made = store(data, lambda content: templates.create(self.person, about_of(data), content, workspace))
+        if isinstance(made, Response):
+            return made
+        return Response(render(find_template(self.person, made.public_id)), status=201)
+
+
+def find_workspace(view: NativeView, slug: str | None) -> Workspace | None:
+    """Return a workspace of the caller, None for none.  Raises Http404."""
+    if slug is None:
+        return None
+    found = workspaces_of(view.person).filter(slug=slug).first()
+    if found is None:
+        raise Http404
+    return found
 
 
 class TemplateFileView(NativeView):
@@ -103,7 +152,8 @@ class TemplateFileView(NativeView):
         return Response({"template": chosen.ref, "dialect": chosen.template.dialect, "text": document.text})
 
 
-def _render(chosen: Chosen) -> dict[str, Any]:
+def render(chosen: Chosen) -> dict[str, Any]:
+    """Return a template's version as lists show it."""
     template, row = chosen.template, chosen.row.template if chosen.row else None
     parameters = [
         ParameterShape.render(each, label=each.label or question(each.name), default=str(each.default))

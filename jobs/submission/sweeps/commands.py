@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
@@ -169,6 +170,21 @@ def latest(sweep: Sweep) -> list[SweepRun]:
     """Return the latest job of each combination, in their order."""
     rows = sweep.runs.select_related("job", "job__owner", "job__cluster", "job__quota", "job__workspace")
     return list({row.number: row for row in rows.order_by("number", "round")}.values())
+
+
+def count_states(sweeps: Sequence[Sweep]) -> dict[int, Counter[str]]:
+    """Return how many of each sweep's jobs are in which state, by its key; one query.
+
+    Of several rounds the last counts.
+    """
+    rows = SweepRun.objects.filter(sweep__in=sweeps).order_by("round")
+    last = {
+        (sweep, number): state for sweep, number, state in rows.values_list("sweep", "number", "job__state")
+    }
+    counts: dict[int, Counter[str]] = {}
+    for (sweep, _number), state in last.items():
+        counts.setdefault(sweep, Counter())[state] += 1
+    return counts
 
 
 def stop(user: User, sweep: Sweep) -> int:

@@ -26,10 +26,10 @@ from jobs.submission import clones, dependencies, job_control, templates
 from jobs.submission.access import find_job
 from jobs.submission.checks.findings import conversion, notes_of, stored_notes
 from jobs.submission.forms import dialect_choices, new_key
+from jobs.submission.lineage import describe_change
 from jobs.web.http import SignedIn, live, page, signed_in, text_response
 from jobs.web.job.access import connect_context, terminal_context
 from jobs.web.job.files import files_context
-from jobs.web.job.history import describe_change
 from jobs.web.job.pending_reason import pending_context
 from jobs.web.job.replicas import find_log, find_retained, list_endpoints, list_replicas, pick_log
 from jobs.web.job.timeline import timeline

@@ -26,9 +26,9 @@ from jobs.submission import drafts, templates
 from jobs.submission.access import find_job
 from jobs.submission.checks.findings import Findings, examine, problems_of
 from jobs.submission.forms import SubmitForm, answers_of_link, dialect_choices, fill_template, new_key
+from jobs.submission.lineage import compare_with_job
 from jobs.submission.sweeps import arrays, commands
 from jobs.web.http import SignedIn, page, signed_in
-from jobs.web.job.history import compare_with_job
 from jobs.web.new_job.copies import CodeChoice, code_choice, copy_job, free_name
 from jobs.web.new_job.drafts import draft_context, draft_url, find_origin, read_typed
 from jobs.web.new_job.form.sections import SECTIONS, VARIABLES

@@ -72,7 +72,8 @@ def plain(name: str, said: Mapping[str, Any]) -> Any:
     """A value that the field may well have."""
     if name == "file":
         return file()
-    return VALUES.get(said.get("type", "string"), "x")
+    kind = said.get("type", "string")
+    return VALUES.get(kind[0] if isinstance(kind, list) else kind, "x")
 
 
 def check(answer: Any, what: object) -> None:

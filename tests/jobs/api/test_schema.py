@@ -26,7 +26,7 @@ def schema() -> dict[str, Any]:
 def test_openapi_schema_describes_every_address(schema: dict[str, Any]) -> None:
     described = set(schema["paths"])
     for pattern in urlpatterns:
-        path = "/" + re.sub(r"<slug:(\w+)>", r"{\1}", str(pattern.pattern))
+        path = "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern))
         assert path in described or path == f"{V1}/schema"
 
 

@@ -11,7 +11,7 @@ from django.utils.timezone import now
 from jobs.models import Job
 from jobs.spec import RoleSpec
 from jobs.states import State
-from jobs.web.job import history
+from jobs.submission import lineage as history
 from tests.factories import TEMPLATE_FILE, make_job, make_quota, make_spec
 from tests.jobs.web.conftest import People, browser, fragment, seen
 
