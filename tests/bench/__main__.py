@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, screen, slurm, uploads, ways, weight
+from tests.bench import accept, admission, dialects, form, screen, slurm, uploads, vendors, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
@@ -25,6 +25,8 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "screen": screen.measure,
     "slurm": slurm.measure,
     "uploads": uploads.measure,
+    "vendors": vendors.measure,
+    "vendor_lists": vendors.measure_lists,
     "ways": ways.measure,
     "weight": weight.measure,
 }

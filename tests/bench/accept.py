@@ -40,7 +40,7 @@ def measure() -> list[Figure]:
         body = json.dumps({"file": job_file("bench")}).encode()
         ours = Call(f"{stack.base_url}/api/console/v1/jobs", token, body)
         bare = Call(bare_url, token, body)
-        wait_for(lambda: _frozen(stack, ours), timeout=120)
+        wait_for(lambda: freeze_workers(stack, ours), timeout=120)
         rates = [
             [rate(call, seconds=ROUND_S, at_once=AT_ONCE) for call in (bare, ours)]
             for _round in range(ROUNDS)
@@ -55,8 +55,11 @@ def measure() -> list[Figure]:
     ]
 
 
-def _frozen(stack: Stack, call: Call) -> bool:
-    """Freeze what goes on with jobs; not in the middle of a transaction that holds up all others."""
+def freeze_workers(stack: Stack, call: Call) -> bool:
+    """Freeze what goes on with jobs; return whether `call` is answered then.
+
+    It is not where a program was frozen in the middle of a transaction, which holds up all others.
+    """
     for program in WORKING:
         stack.kill(program, signal.SIGSTOP)
     try:

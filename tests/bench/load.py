@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
+
+from tests.signed import Key, acs3_headers
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A POST of `body`, which must be answered with 201."""
+    """A POST of `body`, which must be answered with `status`."""
 
     url: str
     token: str
     body: bytes
+    status: int = 201
 
     @property
     def headers(self) -> dict[str, str]:
@@ -27,8 +30,20 @@ class Call:
         began = time.perf_counter()
         async with session.post(self.url, data=self.body, headers=self.headers) as answer:
             text = await answer.text()
-        assert answer.status == 201, text
+        assert answer.status == self.status, text
         return time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCall(Call):
+    """The same by an access key, each request with a signature of its own."""
+
+    key: Key = field(kw_only=True)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the headers of one request."""
+        return acs3_headers(self.key, "POST", self.url, self.body)
 
 
 def rate(call: Call, *, seconds: float, at_once: int) -> float:
