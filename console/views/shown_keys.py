@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.urls import reverse
+
+from jobs.client import wheel_builder
 from jobs.web import one_time_values
 from jobs.web.http import SignedIn
 from quotas.accounts.access_keys import IssuedKey
@@ -50,9 +53,10 @@ def pop(request: SignedIn, about: str) -> ShownKey | None:
 
 def _snippets(request: SignedIn, key_id: str, secret: str) -> Sequence[Snippet]:
     host, protocol = request.get_host(), request.scheme or "https"
+    client = request.build_absolute_uri(reverse("client", args=[wheel_builder.file_name()]))
     return (
         Snippet("alibaba", "Alibaba Cloud SDK", _alibaba(key_id, secret, host, protocol)),
-        Snippet("dlc", "dlc", _dlc(key_id, secret, host, protocol)),
+        Snippet("dlc", "dlc", f"pipx install {client}\n" + _dlc(key_id, secret, host, protocol)),
         Snippet("baidu", "Baidu AI Cloud SDK", _baidu(key_id, secret, host, protocol)),
     )
 

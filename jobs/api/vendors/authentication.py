@@ -15,10 +15,10 @@ import redis
 from django.http import HttpRequest
 from django.utils import timezone
 
+from jobs import signatures
 from jobs.api.native.auth import Caller
-from jobs.api.vendors import signatures
-from jobs.api.vendors.signatures import Claim, SignedRequest
 from jobs.live import bus
+from jobs.signatures import Claim, SignedRequest
 from quotas import encryption
 from quotas.accounts import access_keys, tokens
 from quotas.models import AccessKey, User

@@ -43,6 +43,7 @@ def test_new_access_key_is_shown_once_with_lines_for_each_client() -> None:
     lines = {snippet.title: snippet.text for snippet in shown.snippets}
     assert f"export ALIBABA_CLOUD_ACCESS_KEY_SECRET={shown.secret}" in lines["Alibaba Cloud SDK"]
     assert "endpoint='testserver', protocol='http'" in lines["Alibaba Cloud SDK"]
+    assert lines["dlc"].startswith("pipx install http://testserver/client/job_console_client-")
     assert f"--access_id {shown.key_id}" in lines["dlc"]
     assert "endpoint='http://testserver'" in lines["Baidu AI Cloud SDK"]
     later = seen(client.get(HERE))
