@@ -13,6 +13,9 @@ LINES: Final = 20
 REACH: Final = 16 * 1024
 """Bytes from the end; the store goes back from there to the beginning of a line."""
 
+MOST_REACH: Final = log_store.MOST_AT_ONCE
+"""Bytes from the end that are read for many lines."""
+
 LONGEST_LINE: Final = 2000
 
 _ESCAPES: Final = re.compile(
@@ -31,6 +34,37 @@ def last_lines(stream: LogStream, count: int = LINES) -> list[str]:
         return []
     lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
     return [plain(line)[:LONGEST_LINE] for line in lines[-count:]] if data else []
+
+
+def read_lines(stream: LogStream, count: int) -> list[str]:
+    """Return at most `count` lines from the end of `stream`, as they were written; none if it can't be read.
+
+    Of a longer log than `MOST_REACH` they are those of its end.
+    """
+    reach, data = REACH, b""
+    try:
+        while True:
+            data, is_whole = _read_end(stream, reach)
+            if is_whole or reach >= MOST_REACH or data.count(b"\n") > count:
+                break
+            reach = min(16 * reach, MOST_REACH)
+    except log_store.Unsafe:
+        return []
+    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n") if data else []
+    return [line.rstrip("\r") for line in lines[-count:]]
+
+
+def _read_end(stream: LogStream, reach: int) -> tuple[bytes, bool]:
+    """Return about the last `reach` bytes from the beginning of a line, and whether they are all there are.
+
+    A notice stands for bytes that a cap left out, so that it takes several reads to come to the end.
+    """
+    part = log_store.read(stream, -reach, reach + log_store.LINE_REACH)
+    pieces, is_whole = [part.data], part.offset == 0
+    while part.data and part.next_offset < part.size and sum(map(len, pieces)) < MOST_REACH:
+        part = log_store.read(stream, part.next_offset, MOST_REACH)
+        pieces.append(part.data)
+    return b"".join(pieces), is_whole
 
 
 def plain(line: str) -> str:

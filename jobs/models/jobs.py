@@ -114,6 +114,11 @@ class Job(models.Model):
                 name="jobs_unfinished",
             ),
             models.Index(fields=("ended_at",), condition=models.Q(state="FAILED"), name="jobs_failed"),
+            models.Index(
+                fields=("-created_at", "-id", "workspace"),
+                condition=models.Q(deleted_at=None),
+                name="jobs_by_creation",
+            ),
         ]
 
     def __str__(self) -> str:

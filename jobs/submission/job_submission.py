@@ -20,7 +20,7 @@ from jobs.form import rules, sizes
 from jobs.form.target import describe_target
 from jobs.lifecycle import transitions
 from jobs.live import triggers
-from jobs.models import Event, Job, JobFile, JobSecret, Sweep
+from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
 from jobs.submission import dependencies, templates
 from jobs.submission.checks import feasibility
 from jobs.submission.resource_requests import parts_of, terms_of
@@ -189,6 +189,7 @@ def store(
         workspace=quota.workspace,
         cluster=quota.cluster,
         quota=quota,
+        visibility=Visibility[spec.visibility.name],
         dialect=dialect,
         priority=spec.priority or 1,
         replicas_total=spec.replicas,

@@ -279,7 +279,11 @@ def _read_time(value: Any) -> datetime:
 
 def _read_map(value: Any) -> dict[str, str]:
     """Return a map of texts; a text is read as JSON, as it is in a query."""
-    value = json.loads(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ExpectedError("map of strings") from None
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
         raise ExpectedError("map of strings")
     for key, each in value.items():

@@ -57,6 +57,13 @@ class Dlc(JsonDialect):
         return text_renderer.render(form, spec, extras, base)
 
 
+def render_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+    """Return a job as a request in DLC's own keys alone, as its API answers it; `extras` as for `render`."""
+    job = render_spec(spec, extras)
+    restore_extras(job, extras, keys.NAMES)
+    return job
+
+
 def _build_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """Return the request and our own object, with `extras` put back and keys spelled as they were."""
     job = render_spec(spec, extras)
