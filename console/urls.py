@@ -7,6 +7,7 @@ from django.views.i18n import JavaScriptCatalog
 
 from console.monitoring import health, metrics
 from console.views import (
+    access_keys,
     audit,
     client,
     documentation,
@@ -49,6 +50,9 @@ urlpatterns = [
     path("settings/keys/<int:pk>/remove", ssh_keys.remove_key, name="ssh_key_remove"),
     path("settings/tokens", tokens.tokens, name="settings_tokens"),
     path("settings/tokens/<int:pk>/revoke", tokens.revoke_token, name="token_revoke"),
+    path("settings/access-keys", access_keys.access_keys, name="settings_access_keys"),
+    path("settings/access-keys/<int:pk>/rotate", access_keys.rotate_key, name="access_key_rotate"),
+    path("settings/access-keys/<int:pk>/revoke", access_keys.revoke_key, name="access_key_revoke"),
     path("", include("jobs.urls")),
     path("", include("jobs.api.urls")),
     path("admin/", admin.site.urls),

@@ -223,6 +223,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "settings": "/settings",
         "settings-keys": "/settings/keys",
         "settings-tokens": "/settings/tokens",
+        "settings-access-keys": "/settings/access-keys",
         "settings-secrets": "/settings/secrets",
         "settings-workspaces": "/settings/workspaces",
         "help": "/help/",

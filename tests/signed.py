@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from jobs.api.vendors.signatures import ACS3, SignedRequest, sign_acs3
+from jobs.signatures import ACS3, SignedRequest, sign_acs3
 
 
 @dataclass(frozen=True, slots=True)

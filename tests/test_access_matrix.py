@@ -44,7 +44,7 @@ from jobs.submission import dry_runs
 from jobs.trees import Tree
 from quotas import encryption
 from quotas.accounts.session_store import reference_of
-from quotas.models import AccessToken, Cluster, Role, SignIn, User
+from quotas.models import AccessKey, AccessToken, Cluster, Role, SignIn, User
 from tests.confirmed import confirm
 from tests.factories import (
     make_cluster,
@@ -139,6 +139,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "ssh_key_remove": ("post", M),
     "settings_tokens": ("post", S),
     "token_revoke": ("post", M),
+    "settings_access_keys": ("post", S),
+    "access_key_rotate": ("post", M),
+    "access_key_revoke": ("post", M),
     "live": ("get", S),
     "jobs": ("get", S),
     "job_new": ("get", S),
@@ -270,7 +273,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
 
 OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change", "api_template_file")
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
-WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
+WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke", "access_key_rotate", "access_key_revoke")
 
 BUTTONS = [
     name
@@ -293,6 +296,9 @@ HALFWAY = {
     "member_change",
     "members",
     "service_change",
+    "service_key_new",
+    "service_key_revoke",
+    "service_key_rotate",
     "service_new",
     "service_token_new",
     "service_token_revoke",
@@ -484,6 +490,9 @@ def _way_in(owner: User, name: str) -> int:
     if name == "token_revoke":
         columns = {"scopes": [], "expires_at": "2100-01-01T00:00:00Z", "user": owner}
         return AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk
+    if name.startswith("access_key"):
+        columns = {"scopes": [], "user": owner}
+        return AccessKey.objects.get_or_create(key_id="JCAKx", defaults=columns)[0].pk
     session = SessionStore()
     session.create()
     return SignIn.objects.create(user=owner, session_key=reference_of(session.session_key)).pk

@@ -154,6 +154,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("People"), "person", "quotas_user_changelist", "quotas.view_user"),
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
             (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
+            (_("Access keys"), "encrypted", "quotas_accesskey_changelist", "quotas.view_accesskey"),
             (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),
             (_("Sessions"), "login", "jobs_accesssession_changelist", "jobs.view_accesssession"),
             (_("Admin actions"), "gavel", "quotas_adminaction_changelist", "quotas.view_adminaction"),

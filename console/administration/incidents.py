@@ -232,6 +232,11 @@ class EndPerson(Incident):
                 "Service account tokens created by this user revoked: %(count)s. Scripts that use them "
                 "need new tokens."
             ),
+            "access_keys": _("Access keys revoked: %(count)s"),
+            "service_keys": _(
+                "Service account access keys created by this user revoked: %(count)s. Scripts that use them "
+                "need new keys."
+            ),
             "invitations": _("Invitations withdrawn: %(count)s"),
             "ssh_keys": _("SSH keys removed: %(count)s"),
             "entries": _("SSH connections and terminals ended: %(count)s"),

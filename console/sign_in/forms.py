@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.sign_in import outbox, reset_mails
 from console.sign_in.backends import DirectoryAway
-from quotas.accounts import tokens
+from quotas.accounts import access_keys, tokens
 
 if TYPE_CHECKING:  # what gettext_lazy gives has a name in the stubs only
     from django.utils.functional import _StrPromise
@@ -95,10 +95,13 @@ class ResetForm(Dressed, ResetPasswordForm):
 
 
 class RevokingTokens(forms.Form):
-    """A password form that can end sign-ins and tokens made under the old password."""
+    """A password form that can end sign-ins, tokens and access keys made under the old password."""
 
     revoke_tokens = forms.BooleanField(
-        label=_("Also revoke my access tokens"), initial=True, required=False, widget=forms.CheckboxInput
+        label=_("Also revoke my access tokens and access keys"),
+        initial=True,
+        required=False,
+        widget=forms.CheckboxInput,
     )
     user: Any
 
@@ -106,6 +109,7 @@ class RevokingTokens(forms.Form):
         super().save()  # type: ignore[misc]  # the form that this one is mixed into has it
         if self.cleaned_data["revoke_tokens"]:
             tokens.revoke_all(self.user)
+            access_keys.revoke_all(self.user)
 
 
 class NewPasswordForm(Dressed, RevokingTokens, ResetPasswordKeyForm):

@@ -69,6 +69,17 @@ urlpatterns = [
         members.revoke_service_token,
         name="service_token_revoke",
     ),
+    path("workspaces/<slug:slug>/services/<int:pk>/keys", members.new_service_key, name="service_key_new"),
+    path(
+        "workspaces/<slug:slug>/services/<int:pk>/keys/<int:key>/rotate",
+        members.rotate_service_key,
+        name="service_key_rotate",
+    ),
+    path(
+        "workspaces/<slug:slug>/services/<int:pk>/keys/<int:key>/revoke",
+        members.revoke_service_key,
+        name="service_key_revoke",
+    ),
     path("settings/sign-in", sign_in.sign_in_settings, name="sign_in_settings"),
     path("settings/sign-in", sign_in.to_settings, name="socialaccount_connections"),
     path("settings/sign-in/end", sign_in.end_other_sign_ins, name="sign_ins_end"),

@@ -85,6 +85,7 @@ SECTIONS = {
     "template_edit": "start",
     "template_change": "start",
     "members": "settings",
+    "settings_access_keys": "settings",
     "settings_secrets": "settings",
     "settings_ssh_keys": "settings",
     "settings_tokens": "settings",

@@ -1,7 +1,8 @@
-"""How a person likes the console, and their access tokens."""
+"""How a person likes the console, and their access tokens and keys."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 from zoneinfo import available_timezones
 
@@ -14,6 +15,9 @@ from jobs.spec import ENV_NAME
 from quotas.models import User
 
 LIFETIMES: Final = ((7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 year")))
+NEVER: Final = (0, _("Never"))
+"""The lifetime of an access key that works until it is revoked."""
+
 SCOPES: Final = (
     ("read", _("Read jobs, logs and events")),
     ("submit", _("Submit jobs")),
@@ -121,6 +125,34 @@ class TokenForm(forms.Form):
         initial=30,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
+
+
+class AccessKeyLifetime(forms.Form):
+    """A form with the lifetime of a new access key."""
+
+    days = forms.TypedChoiceField(
+        label=_("Expires after"),
+        choices=(*LIFETIMES, NEVER),
+        coerce=int,
+        initial=90,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+    @property
+    def lifetime(self) -> timedelta | None:
+        """Return the lifetime; None for a key that does not expire."""
+        days: int = self.cleaned_data["days"]
+        return timedelta(days=days) if days else None
+
+
+class AccessKeyForm(AccessKeyLifetime, TokenForm):
+    """A new access key of a person."""
+
+    field_order = ("name", "scopes", "days")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].help_text = _("Helps you identify the key when you revoke it.")
 
 
 def _set_choices(field: forms.Field, choices: list[Any]) -> None:

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.utils.translation import gettext_lazy as _
 
-from console.views.forms import LIFETIMES, SCOPES
+from console.views.forms import LIFETIMES, SCOPES, AccessKeyLifetime
 from quotas.models import Role, User
 
 
@@ -81,3 +81,7 @@ class ServiceTokenForm(forms.Form):
         initial=90,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
+
+
+class ServiceKeyForm(AccessKeyLifetime, ServiceTokenForm):
+    """An access key of a service account."""

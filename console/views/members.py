@@ -19,13 +19,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from console.addresses import absolute
 from console.sign_in import invitations as invited
 from console.sign_in.confirmation import request_confirmation
-from console.views.memberforms import InviteForm, ServiceForm, ServiceTokenForm
+from console.views import shown_keys
+from console.views.memberforms import InviteForm, ServiceForm, ServiceKeyForm, ServiceTokenForm
 from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import Verb, can, workspaces_of
-from quotas.accounts import groups, invitations, members, services, tokens
+from quotas.accounts import access_keys, groups, invitations, members, services, tokens
 from quotas.accounts.members import Refused
-from quotas.models import AccessToken, Membership, Role, ServiceAccount, User, Workspace
+from quotas.models import AccessKey, AccessToken, Membership, Role, ServiceAccount, User, Workspace
 
 REASONS: Final = {
     "right": gettext_lazy("Only managers of the workspace can do this."),
@@ -72,16 +73,23 @@ def _page(request: SignedIn, workspace: Workspace, *, status: int = 200, **more:
     }
     if roles:
         tokens_of = AccessToken.objects.filter(revoked_at=None)
+        keys_of = AccessKey.objects.filter(revoked_at=None)
         context |= {
             "made_link": one_time_values.pop(request, _link(workspace)),
             "made_token": one_time_values.pop(request, _token_name(workspace)),
+            "made_key": shown_keys.pop(request, _key_name(workspace)),
             "invite_form": InviteForm(roles=roles),
             "service_form": ServiceForm(roles=roles),
             "token_form": ServiceTokenForm(),
+            "key_form": ServiceKeyForm(),
             "waiting": invitations.open_invitations(workspace),
             "can_mail": bool(settings.CONSOLE_MAIL),
             "services": [
-                {"row": row, "tokens": tokens_of.filter(user=row.user_id)}
+                {
+                    "row": row,
+                    "tokens": tokens_of.filter(user=row.user_id),
+                    "keys": keys_of.filter(user=row.user_id),
+                }
                 for row in workspace.service_accounts.select_related("user", "made_by")
             ],
         }
@@ -197,7 +205,7 @@ def new_service(request: SignedIn, slug: str) -> HttpResponseBase:
         contact=data["contact"],
         about=data["about"],
     )
-    notes.success(request, _("Service account created. Create a token for it next."))
+    notes.success(request, _("Service account created. Create a token or an access key for it next."))
     return redirect("members", slug)
 
 
@@ -209,7 +217,9 @@ def change_service(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
     active = request.POST.get("do") == "enable"
     services.set_active(account, active=active)
     text = (
-        _("Service account enabled.") if active else _("Service account disabled. Its tokens are rejected.")
+        _("Service account enabled.")
+        if active
+        else _("Service account disabled. Its tokens and access keys are rejected.")
     )
     notes.success(request, text)
     return redirect("members", slug)
@@ -254,3 +264,55 @@ def revoke_service_token(request: SignedIn, slug: str, pk: int, token: int) -> H
         raise Http404
     notes.success(request, _("Token revoked. Requests with this token are now rejected."))
     return redirect("members", slug)
+
+
+@require_POST
+@signed_in
+def new_service_key(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
+    """Create an access key; the page of members shows it, this once."""
+    workspace = _workspace(request, slug, Verb.MANAGE)
+    account = _service(workspace, pk)
+    if (elsewhere := request_confirmation(request)) is not None:
+        return elsewhere
+    form = ServiceKeyForm(request.POST)
+    if not form.is_valid():
+        return _page(request, workspace, key_form=form, status=422)
+    issued = access_keys.issue(
+        account.user,
+        name=account.user.get_username(),
+        scopes=form.cleaned_data["scopes"],
+        lifetime=form.lifetime,
+    )
+    shown_keys.store(request, _key_name(workspace), issued)
+    return redirect("members", slug)
+
+
+@require_POST
+@signed_in
+def rotate_service_key(request: SignedIn, slug: str, pk: int, key: int) -> HttpResponseBase:
+    """Create an access key in the place of another one of the account's, which works one more day."""
+    workspace = _workspace(request, slug, Verb.MANAGE)
+    account = _service(workspace, pk)
+    if (elsewhere := request_confirmation(request)) is not None:
+        return elsewhere
+    issued = services.rotate_key(account, key)
+    if issued is None:
+        raise Http404
+    shown_keys.store(request, _key_name(workspace), issued)
+    notes.success(request, _("Key rotated. The previous key works for one more day."))
+    return redirect("members", slug)
+
+
+@require_POST
+@signed_in
+def revoke_service_key(request: SignedIn, slug: str, pk: int, key: int) -> HttpResponseBase:
+    """End an access key of a service account."""
+    if not services.revoke_key(_service(_workspace(request, slug, Verb.MANAGE), pk), key):
+        raise Http404
+    notes.success(request, _("Key revoked. Requests signed with this key are now rejected."))
+    return redirect("members", slug)
+
+
+def _key_name(workspace: Workspace) -> str:
+    """Return the name of a service account's new access key, for `one_time_values`."""
+    return f"access key of workspace {workspace.pk}"

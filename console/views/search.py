@@ -1,4 +1,4 @@
-"""Search of the command palette (Ctrl-K): jobs, settings, access tokens, admin pages, documentation."""
+"""Search of the command palette (Ctrl-K): jobs, settings, tokens and keys, admin pages, documentation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypedDict
 
 from django.contrib import admin
+from django.db.models import Q
 from django.http import HttpResponseBase, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -16,7 +17,7 @@ from jobs import messages
 from jobs.states import State
 from jobs.web.http import SignedIn, signed_in
 from jobs.web.job_list import Filters, list_jobs
-from quotas.models import AccessToken
+from quotas.models import AccessKey, AccessToken
 
 MOST: Final = 8
 """Results of each kind."""
@@ -36,7 +37,13 @@ class Item(TypedDict):
 def search(request: SignedIn) -> HttpResponseBase:
     """Return `{"items": [Item]}`: jobs newest first, then the other kinds."""
     text = request.GET.get("q", "").strip()[:256]
-    items = [*_jobs(request, text), *_pages(request, text), *_tokens(request, text), *_documents(text)]
+    items = [
+        *_jobs(request, text),
+        *_pages(request, text),
+        *_tokens(request, text),
+        *_access_keys(request, text),
+        *_documents(text),
+    ]
     return JsonResponse({"items": items if text else []})
 
 
@@ -54,6 +61,7 @@ def _pages(request: SignedIn, text: str) -> list[Item]:
         ("sign_in_settings", _("Sign-in & security")),
         ("settings_ssh_keys", _("SSH keys")),
         ("settings_tokens", _("Access tokens")),
+        ("settings_access_keys", _("Access keys")),
         ("settings_secrets", _("Secrets")),
         ("channels", _("Notifications")),
         ("settings_workspaces", _("Workspaces")),
@@ -81,6 +89,13 @@ def _tokens(request: SignedIn, text: str) -> Iterator[Item]:
     rows = AccessToken.objects.filter(user=request.user, revoked_at=None, name__icontains=text)
     for row in rows[:MOST]:
         yield Item(label=str(row), url=reverse("settings_tokens"), hint=_("Access tokens"), icon="key")
+
+
+def _access_keys(request: SignedIn, text: str) -> Iterator[Item]:
+    """Yield the person's own access keys by name or id."""
+    rows = AccessKey.objects.filter(user=request.user, revoked_at=None)
+    for row in rows.filter(Q(name__icontains=text) | Q(key_id__icontains=text))[:MOST]:
+        yield Item(label=str(row), url=reverse("settings_access_keys"), hint=_("Access keys"), icon="key")
 
 
 def _documents(text: str) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""Settings: a section each for appearance, secrets, SSH keys, access tokens and workspaces."""
+"""Settings: a section each for appearance, secrets, SSH keys, access tokens, access keys and workspaces."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from console.views.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
+from console.views import shown_keys
+from console.views.forms import AccessKeyForm, SecretForm, SettingsForm, SshKeyForm, TokenForm
 from jobs.client import wheel_builder
 from jobs.models import PersonalSecret, SshKey
 from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import workspaces_of
-from quotas.models import AccessToken, User
+from quotas.models import AccessKey, AccessToken, User
 
 MOST_WORKSPACES = 50
 MADE: Final = "token"
@@ -77,6 +78,14 @@ def _tokens(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
     }
 
 
+def _access_keys(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    return {
+        "access_keys": AccessKey.objects.filter(user=request.user, revoked_at=None),
+        "access_key_form": form or AccessKeyForm(),
+        "made_key": shown_keys.pop(request, shown_keys.PERSONAL),
+    }
+
+
 def _workspaces(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
     return {"workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES]}
 
@@ -86,6 +95,7 @@ SECTIONS: Final[Mapping[str, tuple[str, Callable[[SignedIn, BaseForm | None], Ma
     "settings_secrets": ("console/settings/secrets.html", _secrets),
     "settings_ssh_keys": ("console/settings/ssh_keys.html", _ssh_keys),
     "settings_tokens": ("console/settings/tokens.html", _tokens),
+    "settings_access_keys": ("console/settings/access_keys.html", _access_keys),
     "settings_workspaces": ("console/settings/workspaces.html", _workspaces),
 }
 """Template and context of each section."""

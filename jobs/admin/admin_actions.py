@@ -11,7 +11,7 @@ from typing import Any
 
 from django.contrib.sessions.models import Session
 from django.db import models, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -22,11 +22,12 @@ from jobs.live import triggers
 from jobs.models import Attempt, EndpointVisit, Event, Job, SshKey
 from jobs.states import FINAL, State
 from quotas.access import administers
-from quotas.accounts import invitations, sessions, tokens
+from quotas.accounts import access_keys, invitations, sessions, tokens
 from quotas.audit import action_record
 from quotas.audit.action_record import Actor
 from quotas.ledger import reports
 from quotas.models import (
+    AccessKey,
     AccessToken,
     AdminAction,
     Cluster,
@@ -106,13 +107,15 @@ def make_writable(actor: Actor) -> None:
 class Presence:
     """Numbers of everything of one person that can be ended.
 
-    `service_tokens` are those of service accounts that they made: they may have copies of these.
+    `service_tokens` and `service_keys` are those of service accounts that they made: they may have copies.
     """
 
     jobs: int
     sessions: int
     tokens: int
     service_tokens: int
+    access_keys: int
+    service_keys: int
     invitations: int
     ssh_keys: int
     entries: int
@@ -126,6 +129,8 @@ def count_presence(person: User) -> Presence:
         sessions=len(_sessions_of(person)),
         tokens=_tokens(user=person).count(),
         service_tokens=_tokens(user__service_account__made_by=person).count(),
+        access_keys=_access_keys(user=person).count(),
+        service_keys=_access_keys(user__service_account__made_by=person).count(),
         invitations=_invitations_of(person).count(),
         ssh_keys=SshKey.objects.filter(user=person).count(),
         entries=entries.open_entries().filter(user=person).count(),
@@ -156,6 +161,8 @@ def end_everything(actor: Actor, person: User, *, disable: bool) -> Presence:
         Grant.objects.filter(user=person).delete()
         for token in (*_tokens(user=person), *_tokens(user__service_account__made_by=person)):
             tokens.revoke(token.user, token.pk)
+        for key in (*_access_keys(user=person), *_access_keys(user__service_account__made_by=person)):
+            access_keys.revoke(key.user, key.pk)
         for invitation in _invitations_of(person):
             invitations.revoke(invitation.workspace, invitation.pk)
         EndpointVisit.objects.filter(user=person).delete()
@@ -178,6 +185,11 @@ def _not_ended(jobs: QuerySet[Job]) -> QuerySet[Job]:
 def _tokens(**whose: User) -> QuerySet[AccessToken]:
     rows = AccessToken.objects.filter(revoked_at=None, expires_at__gt=Now(), **whose)
     return rows.select_related("user")
+
+
+def _access_keys(**whose: User) -> QuerySet[AccessKey]:
+    in_time = Q(expires_at=None) | Q(expires_at__gt=Now())
+    return AccessKey.objects.filter(in_time, revoked_at=None, **whose).select_related("user")
 
 
 def _invitations_of(person: User) -> QuerySet[Invitation]:

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 import string
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,7 +32,7 @@ class IssuedKey:
     """A new access key with its secret, which is shown this once."""
 
     row: AccessKey
-    secret: str
+    secret: str = field(repr=False)
 
 
 def issue(

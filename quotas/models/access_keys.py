@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from quotas import encryption
@@ -36,6 +37,11 @@ class AccessKey(Audited):
 
     def __str__(self) -> str:
         return self.name or self.key_id
+
+    @property
+    def has_expired(self) -> bool:
+        """Return whether the key is past its expiry."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
 
     def reveal(self) -> str:
         """Return the secret, to verify a signature."""

@@ -16,7 +16,7 @@ from console.sign_in.oidc import claims, wire
 from console.sign_in.providers import Provider
 from quotas import encryption
 from quotas.accounts import groups, sessions
-from quotas.models import AccessToken, Grant, SignIn, unixnames
+from quotas.models import AccessKey, AccessToken, Grant, SignIn, unixnames
 
 log = structlog.get_logger(__name__)
 
@@ -29,9 +29,10 @@ def grants_due() -> QuerySet[Grant]:
     """Return the grants to refresh now: often for active people, now and then for the others."""
     interval = timedelta(seconds=settings.CONSOLE_OIDC_SECONDS)
     here = SignIn.objects.filter(user=OuterRef("user"))
-    script = AccessToken.objects.filter(user=OuterRef("user"), last_used_at__gt=Now() - timedelta(minutes=10))
+    lately = {"user": OuterRef("user"), "last_used_at__gt": Now() - timedelta(minutes=10)}
+    script = Exists(AccessToken.objects.filter(**lately)) | Exists(AccessKey.objects.filter(**lately))
     old, older = Q(checked_at__lt=Now() - interval), Q(checked_at__lt=Now() - interval * _IDLE)
-    rows = Grant.objects.filter((old & (Exists(here) | Exists(script))) | older)
+    rows = Grant.objects.filter((old & (Exists(here) | script)) | older)
     return rows.select_related("user").order_by("checked_at")[:_AT_ONCE]
 
 

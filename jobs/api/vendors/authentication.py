@@ -15,10 +15,11 @@ import redis
 from django.http import HttpRequest
 from django.utils import timezone
 
+from jobs import signatures
 from jobs.api.native.auth import Caller
-from jobs.api.vendors import signatures
-from jobs.api.vendors.signatures import Claim, SignedRequest
 from jobs.live import bus
+from jobs.signatures import Claim, SignedRequest
+from quotas import encryption
 from quotas.accounts import access_keys, tokens
 from quotas.models import AccessKey, User
 
@@ -146,7 +147,11 @@ def _verify(request: HttpRequest, claim: Claim, sign: Callable[[str], str]) -> C
     key = access_keys.find(claim.key_id)
     if key is None:
         raise AuthenticationRefused(AuthenticationFailure.UNKNOWN_KEY, claim.key_id)
-    if not signatures.match_signatures(sign(key.reveal()), claim.signature):
+    try:
+        secret = key.reveal()
+    except encryption.Unreadable:  # the key that encrypted it has left the key ring
+        raise AuthenticationRefused(AuthenticationFailure.UNKNOWN_KEY, claim.key_id) from None
+    if not signatures.match_signatures(sign(secret), claim.signature):
         raise AuthenticationRefused(AuthenticationFailure.MISMATCH)
     access_keys.note_use(key)
     request.user = key.user

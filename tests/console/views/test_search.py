@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from quotas.accounts import tokens
+from quotas.accounts import access_keys, tokens
 from quotas.models import User
 from tests.factories import make_job
 from tests.jobs.web.conftest import People, browser
@@ -45,6 +45,10 @@ def test_search_finds_settings_own_tokens_and_documentation(people: People) -> N
     assert labels(people.owner, "settings secr", "settings") == ["Secrets"]
     assert labels(people.owner, "lapt", "key") == ["laptop"]
     assert labels(people.member, "lapt", "key") == []
+    key = access_keys.issue(people.owner, name="cluster", scopes=["read"]).row
+    assert labels(people.owner, "clust", "key") == labels(people.owner, key.key_id, "key") == ["cluster"]
+    assert labels(people.member, key.key_id, "key") == []
+    assert labels(people.owner, "access keys", "settings") == ["Access keys"]
     assert labels(people.member, "sweeps", "help")[0].startswith("Sweeps")
 
 

@@ -18,9 +18,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from console.configuration.logging import without_secrets
-from quotas.accounts import sessions, tokens
+from quotas.accounts import access_keys, sessions, tokens
 from quotas.accounts.session_store import reference_of
-from quotas.models import AccessToken, Action, AuditEntry, SignIn, User
+from quotas.models import AccessKey, AccessToken, Action, AuditEntry, SignIn, User
 from tests.confirmed import confirm
 from tests.factories import PASSWORD, make_user
 from tests.jobs.web.conftest import browser, seen
@@ -272,6 +272,7 @@ def test_reset_request_defers_account_lookup(settings: LazySettings, monkeypatch
     [
         ("/settings/email", {"action_add": "", "email": "evil@example.org"}),
         ("/settings/tokens", {"name": "t", "scopes": ["read"], "days": "30"}),
+        ("/settings/access-keys", {"name": "k", "scopes": ["read"], "days": "0"}),
         ("/settings/keys", {"title": "k", "text": "ssh-ed25519 AAAA"}),
         ("/settings/second-factor/app", {"code": "123456"}),
         ("/settings/sign-in/end", {}),
@@ -285,11 +286,13 @@ def test_session_alone_adds_no_other_credentials(path: str, data: dict[str, Any]
     assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/sign-in/again")
     assert not EmailAddress.objects.filter(email="evil@example.org").exists()
     assert not AccessToken.objects.exists()
+    assert not AccessKey.objects.exists()
     alice.set_unusable_password()  # somebody of a directory or a provider
     alice.save()
     client.force_login(alice)
     assert client.post(path, data)["Location"] == "/settings/sign-in"
     assert not AccessToken.objects.exists()
+    assert not AccessKey.objects.exists()
 
 
 def test_password_confirmation_resumes_the_request() -> None:
@@ -418,15 +421,18 @@ def test_new_password_revokes_tokens_only_when_selected() -> None:
     client = Client()
     sign_in(client, "alice")
     token = tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
+    key_id = access_keys.issue(user, scopes=["read"]).row.key_id
     assert (
         "checked" in re.findall(r"<input[^>]*revoke_tokens[^>]*>", seen(client.get("/settings/password")))[0]
     )
     data = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
     client.post("/settings/password", data)
     assert tokens.verify(token) is not None
+    assert access_keys.find(key_id) is not None
     again = {"oldpassword": NEW, "password1": PASSWORD, "password2": PASSWORD, "revoke_tokens": "on"}
     client.post("/settings/password", again)
     assert tokens.verify(token) is None
+    assert access_keys.find(key_id) is None
 
 
 @pytest.mark.parametrize("start", ["/sign-in/break-glass/", "/invitations/", "/sign-in/reset/"])

@@ -19,7 +19,7 @@ from jobs.models import AccessSession, EndpointVisit, Event, Job, NotificationEv
 from jobs.scheduling import reconcile
 from jobs.states import ReasonCode, State
 from quotas import ledger
-from quotas.accounts import invitations, tokens
+from quotas.accounts import access_keys, invitations, tokens
 from quotas.accounts import services as service_accounts
 from quotas.accounts.session_store import reference_of
 from quotas.amounts import Amounts
@@ -218,13 +218,15 @@ def test_account_shutdown_ends_all_of_one_user_and_no_other(place: Place, root: 
         clients[user.username] = Client()
         clients[user.username].force_login(user)
         tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
+        access_keys.issue(user, scopes=["read"])
         SshKey.objects.create(user=user, fingerprint=f"SHA256:{user}")
         AccessSession.objects.create(user=user, replica=replica_of(job), kind="ssh")
         endpoint = make_endpoint(replica_of(job))
         EndpointVisit.objects.create(user=user, endpoint=endpoint, secret=user.username)
     before = admin_actions.count_presence(place.owner)
     counts = {"jobs": 2, "sessions": 1, "tokens": 1, "service_tokens": 0, "invitations": 0}
-    assert before == admin_actions.Presence(**counts, ssh_keys=1, entries=1, visits=1)
+    keys = {"access_keys": 1, "service_keys": 0, "ssh_keys": 1}
+    assert before == admin_actions.Presence(**counts, **keys, entries=1, visits=1)
     theirs = admin_actions.count_presence(other)
     assert admin_actions.end_everything(acting(root), place.owner, disable=False) == before
     waits.refresh_from_db()
@@ -233,6 +235,7 @@ def test_account_shutdown_ends_all_of_one_user_and_no_other(place: Place, root: 
     assert (attempt.end_kind, attempt.end_by, attempt.end_why) == ("admin_stop", root, "the switch burns")
     left = admin_actions.count_presence(place.owner)
     assert (left.sessions, left.tokens, left.ssh_keys, left.visits) == (0, 0, 0, 0)
+    assert left.access_keys == 0
     assert AccessSession.objects.get(user=place.owner).end_asked_by == root
     assert admin_actions.count_presence(other) == theirs
     assert clients["alice"].get("/").status_code == 302
@@ -255,6 +258,7 @@ def doors(place: Place) -> dict[str, User]:
             user, place.workspace, f"{name}-ci", role=Role.DEVELOPER, contact=name
         )
         tokens.issue(account.user, scopes=["read"], lifetime=timedelta(days=1))
+        access_keys.issue(account.user, scopes=["read"], lifetime=timedelta(days=1))
         invitations.invite(user, place.workspace, Role.DEVELOPER)
     return people
 
@@ -275,17 +279,18 @@ def test_account_shutdown_ends_sign_in_leftovers_of_one_user_only(
         signed_in(user)
     theirs = admin_actions.count_presence(doors["bob"])
     found = admin_actions.end_everything(acting(root), doors["alice"], disable=False)
-    assert (found.sessions, found.service_tokens, found.invitations) == (1, 1, 1)
+    assert (found.sessions, found.service_tokens, found.service_keys, found.invitations) == (1, 1, 1, 1)
     left = admin_actions.count_presence(doors["alice"])
-    assert (left.sessions, left.service_tokens, left.invitations) == (0, 0, 0)
+    assert (left.sessions, left.service_tokens, left.service_keys, left.invitations) == (0, 0, 0, 0)
     assert [row.user for row in SignIn.objects.all()] == [doors["bob"]]
     assert [row.user for row in Grant.objects.all()] == [doors["bob"]]
     assert admin_actions.count_presence(doors["bob"]) == theirs
-    assert theirs.service_tokens == theirs.invitations == 1
+    assert theirs.service_tokens == theirs.service_keys == theirs.invitations == 1
     assert AuditEntry.objects.filter(action="sign_in_ended", person=doors["alice"]).count() == 1
     revoked = AuditEntry.objects.get(content_type__model="accesstoken", changes__has_key="revoked")
     assert revoked.person is not None
     assert revoked.person.username == "alice-ci"
+    assert AuditEntry.objects.filter(content_type__model="accesskey", changes__has_key="revoked").count() == 1
 
 
 def test_account_shutdown_ends_file_transfers_of_the_user(place: Place, root: User) -> None:

@@ -73,6 +73,13 @@ def test_client_works_alone_and_in_user_language(venv: Path) -> None:
     assert call(venv, "list").returncode == 125
 
 
+def test_dlc_works_alone(venv: Path) -> None:
+    command = [f"{venv}/bin/dlc", "submit", "tfjob", "--name=n", "--command=true"]
+    done = subprocess.run(command, env={"HOME": str(venv)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("No access key.")
+
+
 def test_client_imports_nothing_of_the_console(venv: Path) -> None:
     command = [f"{venv}/bin/python", "-c", IMPORT_ALL]
     done = subprocess.run(command, cwd=venv, capture_output=True, text=True, check=False)
