@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0001_squashed_0032_interface_texts'),
+        ('jobs', '0034_tags'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
