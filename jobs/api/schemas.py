@@ -22,6 +22,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 
 from jobs import dialects
 from jobs.api.native import shapes
@@ -37,6 +38,7 @@ class Schema(NativeView):
 
     authentication_classes: Sequence[type[BaseAuthentication]] = ()
     permission_classes: Sequence[type[BasePermission]] = ()
+    throttle_classes: Sequence[type[BaseThrottle]] = ()  # it is public, and cached
 
     @extend_schema(
         operation_id="dialect_schema",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
+from urllib.parse import unquote
 
 from jobs.states import TERMINAL, State
 
@@ -25,6 +26,9 @@ class Problem:
         """Return a problem of problem details."""
         names = ("code", "message", "pointer", "line", "column")
         return cls(**{name: data[name] for name in names if name in data})
+
+
+_NAMES: Final = ("id", "name", "state", "owner", "workspace", "cluster", "quota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,7 @@ class Job:
             started_at=_time(data["started_at"]),
             ended_at=_time(data["ended_at"]),
             data=data,
-            **{
-                name: data[name] for name in ("id", "name", "state", "owner", "workspace", "cluster", "quota")
-            },
+            **{name: data[name] for name in _NAMES},
         )
 
     @property
@@ -102,6 +104,12 @@ class Entry:
     kind: str
     size: int | None
     modified: datetime | None
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], folder: str) -> Self:
+        """Return an entry of `folder` of an answer."""
+        path = f"{folder.rstrip('/')}/{unquote(data['key'])}".lstrip("/")
+        return cls(path, data["name"], data["kind"], data["size"], _time(data["modified"]))
 
 
 def _time(text: str | None) -> datetime | None:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
-from urllib.parse import unquote
 
 import httpx
 
@@ -164,7 +163,7 @@ class Client:
 
     def _events(self, job: str, log: str, last: str) -> Iterator[Event]:
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-        params = {"log": log, "offset": 0} if log else {}
+        params: dict[str, Any] = {"log": log, "offset": 0} if log else {}
         timeout = httpx.Timeout(SILENCE_S, connect=10)
         path = f"/jobs/{job}/stream"
         with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as response:
@@ -180,8 +179,7 @@ class Client:
         while address:
             page = self._json("GET", address, params=params)
             for row in page["entries"]:
-                inner = f"{path.rstrip('/')}/{unquote(row['key'])}".lstrip("/")
-                yield Entry(inner, row["name"], row["kind"], row["size"], None)
+                yield Entry.of(row, path)
             address, params = page["next"], None
 
     def download(self, job: str, path: str, target: Path, *, role: str = "", index: int = 0) -> Path:

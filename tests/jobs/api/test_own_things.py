@@ -98,7 +98,7 @@ def test_template_with_wrong_content_is_refused_with_problems(people: People) ->
     caller = api(people.owner)
     told = problem(caller.post("templates", {"name": "a", "file": "{}"}))
     assert told["problems"]
-    wrong = {"name": "a", "file": file(), "constraints": {"/nothing": "locked"}}
+    wrong: dict[str, Any] = {"name": "a", "file": file(), "constraints": {"/nothing": "locked"}}
     assert problem(caller.post("templates", wrong))["status"] == 400
     wrong = {"name": "a", "file": file(), "parameters": [{"nonsense": 1}]}
     assert problem(caller.post("templates", wrong))["status"] == 400

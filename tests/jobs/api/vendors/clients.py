@@ -14,11 +14,11 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from django.http import HttpResponse
 from django.test import Client
 
-from jobs.api.vendors import signatures
+from jobs import signatures
 from jobs.api.vendors.aihc.api import AihcApi
 from jobs.api.vendors.alibaba import AlibabaApi
 from jobs.api.vendors.api import VendorApi
-from jobs.api.vendors.signatures import Claim, SignedRequest
+from jobs.signatures import Claim, SignedRequest
 from quotas.accounts import access_keys, tokens
 from quotas.models import User
 

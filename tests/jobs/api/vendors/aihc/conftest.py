@@ -11,8 +11,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from jobs.api.vendors import signatures
-from jobs.api.vendors.signatures import Claim, SignedRequest
+from jobs import signatures
+from jobs.signatures import Claim, SignedRequest
 from quotas.accounts import access_keys, tokens
 from quotas.models import User
 from tests.jobs.api.conftest import People

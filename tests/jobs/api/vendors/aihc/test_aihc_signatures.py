@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import resolve
 
-from jobs.api.vendors import signatures
-from jobs.api.vendors.signatures import SignedRequest
+from jobs import signatures
+from jobs.signatures import SignedRequest
 from jobs.live import bodies
 from jobs.models import Job
 from quotas.accounts import access_keys

@@ -142,7 +142,7 @@ def test_get_job_history_has_each_status_once(people: People) -> None:
         "Stopped",
     ]
     assert all(
-        one["EndTime"] == next_one["StartTime"] for one, next_one in zip(history, history[1:], strict=False)
+        one["EndTime"] == next_one["StartTime"] for one, next_one in pairwise(history)
     )
     assert history[-1]["EndTime"] == history[-1]["StartTime"]
     assert history[-1]["ReasonCode"] == "JobStoppedByUser"
@@ -248,4 +248,4 @@ def test_deleted_job_is_not_found(people: People) -> None:
     dlc = Dlc(people.owner)
     dlc.delete(f"jobs/dlc{job.public_id}")
     assert dlc.refusal("get", f"jobs/dlc{job.public_id}") == (404, "ResourceNotFound")
-    assert attempt_of(job)
+    assert attempt_of(job).job_id == job.pk

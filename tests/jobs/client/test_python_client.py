@@ -1,0 +1,149 @@
+"""`from job_console import Client`, from the built wheel in an environment of its own, at a real console."""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jobs.models import Job
+from quotas.accounts import tokens
+from quotas.models import User
+from tests.jobs.client.test_wheel_builder import venv
+
+__all__ = ["venv"]
+pytestmark = pytest.mark.once
+
+SECONDS = 120
+Run = Callable[[str], str]
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from job_console import (
+    AccessDeniedError, AuthenticationError, Client, ConflictError, InvalidRequestError, NotFoundError,
+    UnavailableError, WaitTimeoutError,
+)
+url, token, reader, folder = sys.argv[1:]
+
+
+def fails(kind, call):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(kind)
+
+
+def job(name, command):
+    size = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 256, "gpuNumber": 0}
+    return {"jobName": name, "taskRoles": [{"name": "main", **size, "command": command}]}
+"""
+
+
+@pytest.fixture
+def run(console: str, person: User, venv: Path, tmp_path: Path) -> Run:
+    made = [
+        tokens.issue(person, scopes=scopes, lifetime=timedelta(days=1))
+        for scopes in (["read", "submit", "stop", "exec"], ["read"])
+    ]
+
+    def call(body: str) -> str:
+        done = subprocess.run(
+            [f"{venv}/bin/python", "-c", PROGRAM + textwrap.dedent(body), console, *made, str(tmp_path)],
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_client_submits_waits_reads_logs_and_runs_again(run: Run) -> None:
+    printed = run(
+        """
+        with Client(url, token) as console:
+            made = console.submit(job("one", "for i in 1 2 3; do echo line $i; done"), idempotency_key="k")
+            same = console.submit(job("one", "for i in 1 2 3; do echo line $i; done"), idempotency_key="k")
+            assert same.id == made.id
+            ended = console.wait(made.id, timeout=60)
+            assert ended.is_succeeded and ended.exit_codes == {"main/0": 0}, ended
+            print(b"".join(console.logs(made.id)).decode(), end="")
+            print(b"".join(console.logs(made.id, follow=True)).decode(), end="")
+            states = [event.data["state"] for event in console.stream(made.id) if event.name == "state"]
+            assert states == ["SUCCEEDED"], states
+            again = console.again(made.id)
+            assert console.wait(again.id, timeout=60).is_succeeded
+            Path(folder, "job.json").write_text('{"jobName": 7}')
+            error = fails(InvalidRequestError, lambda: console.submit(Path(folder, "job.json")))
+            assert any(each.pointer == "/jobName" for each in error.problems), error.problems
+            assert [each.id for each in console.list(owner="me", page_size=1)] == [again.id, made.id]
+            assert list(console.list(state="LOST")) == []
+        """
+    )
+    assert printed == "line 1\nline 2\nline 3\n" * 2
+    assert Job.objects.count() == 2
+
+
+def test_client_stops_jobs_and_reads_their_files(run: Run) -> None:
+    run(
+        """
+        import time
+        with Client(url, token) as console:
+            made = console.submit(job("two", "echo hello > word.txt; sleep 600"))
+            error = fails(WaitTimeoutError, lambda: console.wait(made.id, timeout=0.1))
+            assert error.job.id == made.id
+            fails(ConflictError, lambda: console.again(made.id))
+            while console.get(made.id).state != "RUNNING":
+                time.sleep(0.1)
+            assert console.endpoints(made.id) == ()
+            found = []
+            while "word.txt" not in found:
+                found = [entry.path for entry in console.list_files(made.id)]
+            assert console.download(made.id, "word.txt", Path(folder, "copy")).read_text() == "hello\\n"
+            fails(NotFoundError, lambda: console.download(made.id, "nothing", Path(folder, "none")))
+            assert not list(Path(folder).glob(".*part")) and not Path(folder, "none").exists()
+            console.stop(made.id)
+            assert console.wait(made.id, timeout=60).state == "STOPPED"
+        """
+    )
+
+
+def test_client_raises_an_exception_for_each_refusal(run: Run) -> None:
+    run(
+        """
+        fails(AuthenticationError, lambda: Client(url, "jc_wrong").get("a"))
+        fails(AccessDeniedError, lambda: Client(url, reader).submit(job("a", "b")))
+        fails(NotFoundError, lambda: Client(url, reader).get("abcdefghijkl"))
+        fails(InvalidRequestError, lambda: Client(url, token).submit("{}"))
+        fails(UnavailableError, lambda: Client("http://127.0.0.1:9", token, retries=1).get("a"))
+        """
+    )
+
+
+def test_client_submits_a_job_spec(run: Run) -> None:
+    run(
+        """
+        from jobs.spec import JobSpec, RoleSpec
+        with Client(url, token) as console:
+            made = console.submit(JobSpec(name="spec", roles=(RoleSpec(name="main", command="true"),)))
+            assert made.name == "spec"
+            console.stop(made.id)
+            console.wait(made.id, timeout=60)
+        """
+    )
+
+
+def test_client_has_types(venv: Path) -> None:
+    (site,) = venv.glob("lib/python*/site-packages")
+    assert (site / "job_console" / "py.typed").is_file()
+    assert (site / "jobs" / "py.typed").is_file()
