@@ -37,6 +37,8 @@ IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tes
 """What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
 WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
 """Collecting all others would take longer than some of these tests."""
+WITH_CLIENTS = "tests/clients"
+"""The vendors' own clients against a whole console: a part of its own, since each needs an environment."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 """What is the same on any database runs once."""
 SIDE_BY_SIDE = 2
@@ -162,13 +164,15 @@ def fast(go: Go, database_url: str = "") -> bool:
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
+    clients = f"--ignore={WITH_CLIENTS}"
     if not database_url:
-        return go.pytest("-m", FAST, *_at_a_time(), environ={"DATABASE_URL": ""})
+        return go.pytest("-m", FAST, clients, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
         *_at_a_time(),
+        clients,
         *others,
         environ={"DATABASE_URL": database_url},
     )
@@ -195,6 +199,12 @@ def on_postgres(go: Go) -> bool:
 def in_chromium(go: Go) -> bool:
     """What a person does, in one folder."""
     return go.pytest("-m", "browser", IN_CHROMIUM[go.part], environ={"DATABASE_URL": ""})
+
+
+def clients(go: Go) -> bool:
+    """What the vendors' own clients do with a whole console: two files at a time."""
+    two = ("-n", "2", "--dist", "loadfile")
+    return go.pytest("-m", FAST, *two, WITH_CLIENTS, environ={"DATABASE_URL": ""})
 
 
 def kill(go: Go) -> bool:
@@ -228,6 +238,11 @@ def _no_postgres() -> str:
     )
 
 
+def _no_node() -> str:
+    absent = [program for program in ("node", "npm") if not shutil.which(program)]
+    return f"there is no {' and no '.join(absent)} (Debian: nodejs npm)" if absent else ""
+
+
 def _no_chromium() -> str:
     return "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium)"
 
@@ -240,6 +255,7 @@ PARTS = [
     Part("flows", in_chromium, _no_chromium, minutes=40),
     Part("kill", kill, minutes=25),
     Part("postgres", on_postgres, _no_postgres, minutes=30),
+    Part("clients", clients, _no_node, minutes=6),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -41,6 +42,13 @@ def test_kill_tests_are_in_folders_run_with_kills() -> None:
     killing = {path for path in files("tests") if "mark.kill" in path.read_text()} - {Path(__file__)}
     looked = [CHECKOUT / name for name in run.WITH_KILLS]
     assert [path for path in killing if not any(map(path.is_relative_to, looked))] == []
+
+
+def test_client_tests_are_a_part_of_their_own() -> None:
+    (part,) = (part for part in run.PARTS if part.name == "clients")
+    assert files(run.WITH_CLIENTS)
+    for program in ("node", "npm"):
+        assert (program in part.missing()) is (shutil.which(program) is None)
 
 
 def test_test_processes_have_a_console_home_of_their_own() -> None:
