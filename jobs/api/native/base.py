@@ -177,7 +177,7 @@ class NativeView(APIView):
     def allows(self, scope: str) -> bool:
         """Whether the caller came with that scope; a session has all of them."""
         token = self.request.auth
-        return token is None or scope in token.scopes
+        return token is None or (isinstance(token, AccessToken) and scope in token.scopes)
 
     def job(self, public_id: str, verb: Verb) -> Job:
         """The job, for `verb`; raises Http404, PermissionDenied or MissingScope.

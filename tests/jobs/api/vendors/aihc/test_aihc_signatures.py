@@ -12,9 +12,9 @@ from django.test import Client
 from django.urls import resolve
 
 from jobs import signatures
-from jobs.signatures import SignedRequest
 from jobs.live import bodies
 from jobs.models import Job
+from jobs.signatures import SignedRequest
 from quotas.accounts import access_keys
 from quotas.models import ReadOnly, User
 from tests.jobs.api.conftest import People
