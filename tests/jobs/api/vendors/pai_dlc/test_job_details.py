@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -141,9 +142,7 @@ def test_get_job_history_has_each_status_once(people: People) -> None:
         "Stopping",
         "Stopped",
     ]
-    assert all(
-        one["EndTime"] == next_one["StartTime"] for one, next_one in zip(history, history[1:], strict=False)
-    )
+    assert all(one["EndTime"] == next_one["StartTime"] for one, next_one in pairwise(history))
     assert history[-1]["EndTime"] == history[-1]["StartTime"]
     assert history[-1]["ReasonCode"] == "JobStoppedByUser"
 
