@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import F, JSONField, Q, QuerySet
+from django.db.models import F, JSONField, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from django.utils import timezone
@@ -82,7 +82,14 @@ _COLUMNS: Final[Mapping[str, str]] = {
 _SETTINGS: Final = ("BusinessUserId", "Caller", "PipelineId")
 
 _SPEC: Final = Cast("file__spec_json", JSONField())
-FRAMEWORK: Final = KeyTextTransform("framework", _SPEC)
+
+
+def _text_of(key: str, container: object) -> Cast:
+    """Return the text of a member of a JSON column, to be compared as such."""
+    return Cast(KeyTextTransform(key, container), TextField())
+
+
+FRAMEWORK: Final = _text_of("framework", _SPEC)
 """The framework in a job's file."""
 
 
@@ -143,18 +150,18 @@ def _split(text: str | None) -> list[str]:
     return [each.strip() for each in (text or "").split(",") if each.strip()][:MOST_IDS]
 
 
-def _file_conditions(values: Mapping[str, Any]) -> Iterator[tuple[KeyTextTransform, str]]:
+def _file_conditions(values: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
     """Yield expressions on a job's file, each with the text that it has to be."""
     if values["JobType"]:
         job_type = BY_NAME.get(values["JobType"])
         if job_type is not None and job_type.framework is None:
-            yield KeyTextTransform("/JobType", "file__extras"), job_type.name
+            yield _text_of("/JobType", "file__extras"), job_type.name
         else:
             yield FRAMEWORK, job_type.framework.value if job_type and job_type.framework else ""
     for name in _SETTINGS:
         if values[name]:
-            yield KeyTextTransform(f"/Settings/{name}", "file__extras"), values[name]
+            yield _text_of(f"/Settings/{name}", "file__extras"), values[name]
     if values["OversoldInfo"]:
-        yield KeyTextTransform("idle", _SPEC), str(OVERSOLD_TYPE.meanings[values["OversoldInfo"]])
+        yield _text_of("idle", _SPEC), str(OVERSOLD_TYPE.meanings[values["OversoldInfo"]])
     for key, value in (values["Tags"] or {}).items():
-        yield KeyTextTransform(key, KeyTransform("tags", _SPEC)), value
+        yield _text_of(key, KeyTransform("tags", _SPEC)), value

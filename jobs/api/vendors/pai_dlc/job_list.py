@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 from django.core.cache import cache
-from django.db.models import Case, F, OrderBy, Q, QuerySet, Value, When
+from django.db.models import Case, F, OrderBy, Q, QuerySet, Subquery, TextField, Value, When
 
 from jobs.api.vendors.operations import Call, JsonObject, Operation, Parameter, Support
 from jobs.api.vendors.pai_dlc.job_filters import FILTERS, FRAMEWORK, filtered_jobs, readable_by
@@ -33,9 +32,6 @@ SORTS: Final[Mapping[str, str]] = {
 REMEMBERED_S: Final = 600
 """Seconds for which the end of a page is remembered, so that the next page begins there."""
 
-PageKey: TypeAlias = tuple[datetime, int]
-"""Time of creation and primary key of a page's last job."""
-
 
 def list_jobs(call: Call) -> JsonObject:
     """Answer a page of jobs and the number of all; the number of queries is the same for every page."""
@@ -58,21 +54,24 @@ def _page(call: Call, rows: QuerySet[Job]) -> list[int]:
     descending = call.values["Order"] == "desc"
     order = ("-created_at", "-pk") if descending else ("created_at", "pk")
     name = _name_of(call)
-    key: PageKey | None = cache.get(f"{name}:{number}") if number > 1 else None
-    if key is not None:
-        rows, first = rows.filter(_behind(key, descending=descending)), 0
-    found = list(rows.order_by(*order).values_list("created_at", "pk")[first : first + size])
+    last: int | None = cache.get(f"{name}:{number}") if number > 1 else None
+    if last is not None:
+        rows, first = rows.filter(_behind(last, descending=descending)), 0
+    found = list(rows.order_by(*order).values_list("pk", flat=True)[first : first + size])
     if len(found) == size:
         cache.set(f"{name}:{number + 1}", found[-1], REMEMBERED_S)
-    return [pk for _at, pk in found]
+    return found
 
 
-def _behind(key: PageKey, *, descending: bool) -> Q:
-    """Return the condition of what comes behind a key; its first part is a range of the index."""
-    at, pk = key
+def _behind(last: int, *, descending: bool) -> Q:
+    """Return the condition of what comes behind a job; its first part is a range of the index.
+
+    The time stays in the database, whose precision may be another than Python's.
+    """
+    at = Subquery(Job.objects.filter(pk=last).values("created_at"))
     if descending:
-        return Q(created_at__lte=at) & (Q(created_at__lt=at) | Q(pk__lt=pk))
-    return Q(created_at__gte=at) & (Q(created_at__gt=at) | Q(pk__gt=pk))
+        return Q(created_at__lte=at) & (Q(created_at__lt=at) | Q(pk__lt=last))
+    return Q(created_at__gte=at) & (Q(created_at__gt=at) | Q(pk__gt=last))
 
 
 def _name_of(call: Call) -> str:
@@ -85,7 +84,7 @@ def _name_of(call: Call) -> str:
 def _sorted(call: Call, rows: QuerySet[Job]) -> QuerySet[Job]:
     name, descending = call.values["SortBy"], call.values["Order"] == "desc"
     if name == "JobType":
-        job_type = Case(When(readable_by(call), then=FRAMEWORK), default=Value(""))
+        job_type = Case(When(readable_by(call), then=FRAMEWORK), default=Value(""), output_field=TextField())
         rows = rows.alias(job_type=job_type)
     order = OrderBy(F(SORTS[name]), descending=descending, nulls_last=True)
     return rows.order_by(order, "-pk" if descending else "pk")
