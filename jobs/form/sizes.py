@@ -21,7 +21,7 @@ GIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class InstanceSize:
     """A ready-made size; `spec` is its key in the console's list, 0 for one of the vendor's."""
 
     name: str
@@ -34,11 +34,11 @@ class Size:
         return cls(spec.name, Amounts(spec.cpu_milli, spec.memory_mib, dict(spec.gpus)), spec.pk)
 
 
-def _instance(name: str, cores: int, memory_gib: int, **gpus: int) -> Size:
-    return Size(name, Amounts(1000 * cores, GIB * memory_gib, gpus))
+def _instance(name: str, cores: int, memory_gib: int, **gpus: int) -> InstanceSize:
+    return InstanceSize(name, Amounts(1000 * cores, GIB * memory_gib, gpus))
 
 
-INSTANCES: Final[Mapping[str, Size]] = {
+INSTANCES: Final[Mapping[str, InstanceSize]] = {
     each.name: each
     for each in (
         _instance("ecs.s6-c1m2.small", 1, 2),
@@ -77,7 +77,7 @@ def find_specs(quota: Quota) -> QuerySet[Spec]:
     return Spec.objects.filter(in_cluster, in_workspace)
 
 
-def list_offered(user: User) -> list[Size]:
+def list_offered(user: User) -> list[InstanceSize]:
     """Return the sizes that the person's jobs may name, one of each name."""
     in_workspace = Q(workspace=None) | Q(workspace__in=workspaces_of(user))
     rows = Spec.objects.filter(in_workspace)
@@ -87,7 +87,7 @@ def list_offered(user: User) -> list[Size]:
     return list(INSTANCES.values())
 
 
-def _sizes_by_name(names: Iterable[str], quota: Quota) -> dict[str, Size]:
+def _sizes_by_name(names: Iterable[str], quota: Quota) -> dict[str, InstanceSize]:
     """The sizes of these names; the vendor's only where the console has no spec at all for the quota."""
     specs = find_specs(quota)
     found = _by_name(specs.filter(name__in=list(names)).order_by("pk"))
@@ -95,13 +95,13 @@ def _sizes_by_name(names: Iterable[str], quota: Quota) -> dict[str, Size]:
     return known if known and not found and not specs.exists() else found
 
 
-def _by_name(rows: Iterable[Spec]) -> dict[str, Size]:
+def _by_name(rows: Iterable[Spec]) -> dict[str, InstanceSize]:
     """The specs by name; one of the cluster or of the workspace goes before one of all."""
     general_first = sorted(rows, key=lambda row: (row.workspace_id is not None, row.cluster_id is not None))
-    return {row.name: Size.of(row) for row in general_first}
+    return {row.name: InstanceSize.of(row) for row in general_first}
 
 
-def _fill_roles(spec: JobSpec, known: Mapping[str, Size]) -> JobSpec:
+def _fill_roles(spec: JobSpec, known: Mapping[str, InstanceSize]) -> JobSpec:
     roles = []
     for role in spec.roles:
         size = known.get(role.resources.instance_type)
@@ -116,5 +116,5 @@ def _fill_resources(resources: Resources, size: Amounts) -> Resources:
     return resources.model_copy(update=held)
 
 
-def _is_of(note: Note, known: Mapping[str, Size]) -> bool:
+def _is_of(note: Note, known: Mapping[str, InstanceSize]) -> bool:
     return note.code == UNKNOWN and note.params.get("value") in known

@@ -145,7 +145,7 @@ async def _open(scope: Scope) -> OpenTerminal | None:
     session = _session(scope)
     if found is None or not session or not _from_own_page(scope):
         return None
-    return await _opened(found[1], lambda: run_in_thread(find_right, found[1], session), Bridge)
+    return await _build_terminal(found[1], lambda: run_in_thread(find_right, found[1], session), Bridge)
 
 
 async def _open_by_ticket(scope: Scope) -> OpenTerminal | None:
@@ -157,10 +157,10 @@ async def _open_by_ticket(scope: Scope) -> OpenTerminal | None:
         entry = await run_in_thread(terminal_tickets.redeem, found[1], _client(scope))
     except EntryRefused:
         return None
-    return await _opened(entry.key, lambda: run_in_thread(find_holders_right, entry.key), FrameBridge)
+    return await _build_terminal(entry.key, lambda: run_in_thread(find_holders_right, entry.key), FrameBridge)
 
 
-async def _opened(
+async def _build_terminal(
     key: str, look: Callable[[], Awaitable[tuple[TerminalRight, int]]], bridge: type[Bridge]
 ) -> OpenTerminal | None:
     right = RecheckedRight(await look(), look)

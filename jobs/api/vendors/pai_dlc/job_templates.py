@@ -71,7 +71,7 @@ def create_template(call: Call) -> JsonObject:
 def list_templates(call: Call) -> JsonObject:
     """Answer the templates of a workspace, and the caller's own."""
     workspace = _find_workspace(call.person, call.values["WorkspaceId"])
-    rows = _filter(_offered(call.person, workspace), call.values)
+    rows = _filter(_list_offered(call.person, workspace), call.values)
     sign = "-" if call.values["Order"] == "desc" else ""
     column = _COLUMNS[call.values["SortBy"]]
     page = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[page_of(call)])
@@ -151,7 +151,7 @@ def _find_workspace(user: User, slug: str) -> Workspace:
     return found
 
 
-def _offered(user: User, workspace: Workspace) -> QuerySet[Template]:
+def _list_offered(user: User, workspace: Workspace) -> QuerySet[Template]:
     own = Q(workspace=None, owner=user)
     rows = Template.objects.offered_to(user).filter(own | Q(workspace=workspace))
     return rows.select_related("owner", "workspace")

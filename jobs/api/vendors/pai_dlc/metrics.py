@@ -47,7 +47,7 @@ def _memory_use(use: ReplicaUsage) -> list[Point]:
     return [(use.at.timestamp(), use.memory_mib)]
 
 
-def _unmeasured(_use: ReplicaUsage) -> list[Point]:
+def _no_points(_use: ReplicaUsage) -> list[Point]:
     return []
 
 
@@ -55,11 +55,11 @@ _SERIES: Final[Mapping[str, Callable[[ReplicaUsage], list[Point]]]] = {
     "GpuCoreUsage": _gpu_use,
     "CpuCoreUsage": _cpu_use,
     "MemoryUsage": _memory_use,
-    "GpuMemoryUsage": _unmeasured,
-    "NetworkInputRate": _unmeasured,
-    "NetworkOutputRate": _unmeasured,
-    "DiskReadRate": _unmeasured,
-    "DiskWriteRate": _unmeasured,
+    "GpuMemoryUsage": _no_points,
+    "NetworkInputRate": _no_points,
+    "NetworkOutputRate": _no_points,
+    "DiskReadRate": _no_points,
+    "DiskWriteRate": _no_points,
 }
 """The stored measurements of a replica, by the vendor's metric types."""
 

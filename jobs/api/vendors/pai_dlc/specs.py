@@ -9,7 +9,7 @@ from jobs import submission
 from jobs.api.vendors.operations import Call, JsonObject, Operation, Parameter, Support
 from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE, page_of
 from jobs.form import sizes
-from jobs.form.sizes import GIB, Size
+from jobs.form.sizes import GIB, InstanceSize
 from quotas.models import Node, User
 
 CPU: Final = "CPU"
@@ -17,7 +17,7 @@ GPU: Final = "GPU"
 ECS: Final = "ECS"
 LINGJUN: Final = "Lingjun"
 
-_SORT_KEYS: Final[Mapping[str, Callable[[Size], Any]]] = {
+_SORT_KEYS: Final[Mapping[str, Callable[[InstanceSize], Any]]] = {
     "CPU": lambda size: size.amounts.cpu_milli,
     "GPU": lambda size: size.amounts.gpu_count,
     "Memory": lambda size: size.amounts.memory_mib,
@@ -35,7 +35,7 @@ def list_specs(call: Call) -> JsonObject:
     return {"EcsSpecs": specs, "TotalCount": len(found)}
 
 
-def _is_wanted(size: Size, values: Mapping[str, Any]) -> bool:
+def _is_wanted(size: InstanceSize, values: Mapping[str, Any]) -> bool:
     names = {each.strip() for each in values["InstanceTypes"].split(",")} - {""}
     return (
         values["AcceleratorType"] in {"", _accelerator(size)}
@@ -44,7 +44,7 @@ def _is_wanted(size: Size, values: Mapping[str, Any]) -> bool:
     )
 
 
-def _accelerator(size: Size) -> str:
+def _accelerator(size: InstanceSize) -> str:
     return GPU if size.amounts.gpu_count else CPU
 
 
@@ -54,7 +54,7 @@ def _list_nodes(user: User) -> list[Node]:
     return list(Node.objects.filter(cluster__in=clusters).only("cpu_milli", "memory_mib", "gpus"))
 
 
-def _fits(size: Size, nodes: Iterable[Node]) -> bool:
+def _fits(size: InstanceSize, nodes: Iterable[Node]) -> bool:
     """Tell whether some node is large enough; without known nodes nothing speaks against it."""
     wanted = size.amounts
     known = list(nodes)
@@ -66,7 +66,7 @@ def _fits(size: Size, nodes: Iterable[Node]) -> bool:
     )
 
 
-def _render(size: Size, *, is_available: bool) -> JsonObject:
+def _render(size: InstanceSize, *, is_available: bool) -> JsonObject:
     """Return a size as the vendor's EcsSpec, with memory in GiB."""
     return {
         "InstanceType": size.name,

@@ -349,7 +349,7 @@ _SHOWN: Final = "Everything below the working folders of a job's replicas is sho
 _EXTENDED: Final = "The owner of a running TensorBoard can extend its time, as far as the console allows."
 
 
-def _ignored(name: str, note: str, location: Location = Location.QUERY, **more: Any) -> Parameter:
+def _ignore(name: str, note: str, location: Location = Location.QUERY, **more: Any) -> Parameter:
     return Parameter(name, Kind.ANY, location, support=Support.IGNORED, note=note, **more)
 
 
@@ -357,7 +357,7 @@ def _body(name: str, kind: Kind = Kind.TEXT, **more: Any) -> Parameter:
     return Parameter(name, kind, Location.BODY, **more)
 
 
-_WORKSPACE: Final = _ignored("WorkspaceId", _ENOUGH)
+_WORKSPACE: Final = _ignore("WorkspaceId", _ENOUGH)
 _DATA_SOURCE_FIELDS: Final = (
     Parameter("SourceType", choices=(OF_DATA, OF_JOB), default=OF_DATA),
     Parameter("Id", note="A JobId, or the id of a dataset."),
@@ -411,10 +411,10 @@ OPERATIONS: Final = (
                 ),
                 since="1.4.17",
             ),
-            _ignored("SummaryPath", _SHOWN, Location.BODY),
-            _ignored("SummaryRelativePath", _SHOWN, Location.BODY),
-            _ignored("DataSourceType", "Uri has it.", Location.BODY),
-            _ignored("Options", "Data is mounted where TensorBoard looks for it.", Location.BODY),
+            _ignore("SummaryPath", _SHOWN, Location.BODY),
+            _ignore("SummaryRelativePath", _SHOWN, Location.BODY),
+            _ignore("DataSourceType", "Uri has it.", Location.BODY),
+            _ignore("Options", "Data is mounted where TensorBoard looks for it.", Location.BODY),
             _body(
                 "DataSources",
                 Kind.LIST,
@@ -446,8 +446,8 @@ OPERATIONS: Final = (
             ORDER,
             PAGE_NUMBER,
             PAGE_SIZE,
-            _ignored("Verbose", "Details are always answered to those who may read them."),
-            _ignored("PaymentType", "TensorBoards are paid for by their quotas.", since="1.4.17"),
+            _ignore("Verbose", "Details are always answered to those who may read them."),
+            _ignore("PaymentType", "TensorBoards are paid for by their quotas.", since="1.4.17"),
         ),
     ),
     Operation(
@@ -457,8 +457,8 @@ OPERATIONS: Final = (
         get_tensorboard,
         parameters=(
             _ID,
-            _ignored("JodId", _ENOUGH),
-            _ignored("Token", "There are no sharing tokens."),
+            _ignore("JodId", _ENOUGH),
+            _ignore("Token", "There are no sharing tokens."),
             _WORKSPACE,
         ),
         support=Support.PARTIAL,

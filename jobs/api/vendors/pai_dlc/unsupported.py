@@ -15,7 +15,7 @@ _METRICS: Final = "there is no CloudMonitor; GetJobMetrics answers what is measu
 _RAY: Final = "the console runs no Ray history servers; the logs of Ray jobs are stored with the jobs."
 
 
-def _refused(
+def _refuse(
     name: str,
     method: str,
     path: str,
@@ -49,12 +49,12 @@ _SERVER: Final = f"{_SERVERS}/<str:RayHistoryServerId>"
 _JOB_SIGNALS: Final = "jobs/<str:JobId>/signals"
 
 OPERATIONS: Final = (
-    _refused("TagResources", "POST", "tags", _TAGS, body=("RegionId", "ResourceId", "ResourceType", "Tag")),
-    _refused("UntagResources", "DELETE", "tags", _TAGS, ("All", "ResourceId", "ResourceType", "TagKey")),
-    _refused("CreateSignal", "POST", _JOB_SIGNALS, _SIGNALS, body=("Signal", "Target")),
-    _refused("ListSignals", "GET", _JOB_SIGNALS, _SIGNALS, (*_PAGES, "Status", "Token")),
-    _refused("GetSignal", "GET", f"{_JOB_SIGNALS}/<str:SignalId>", _SIGNALS, ("Token",)),
-    _refused(
+    _refuse("TagResources", "POST", "tags", _TAGS, body=("RegionId", "ResourceId", "ResourceType", "Tag")),
+    _refuse("UntagResources", "DELETE", "tags", _TAGS, ("All", "ResourceId", "ResourceType", "TagKey")),
+    _refuse("CreateSignal", "POST", _JOB_SIGNALS, _SIGNALS, body=("Signal", "Target")),
+    _refuse("ListSignals", "GET", _JOB_SIGNALS, _SIGNALS, (*_PAGES, "Status", "Token")),
+    _refuse("GetSignal", "GET", f"{_JOB_SIGNALS}/<str:SignalId>", _SIGNALS, ("Token",)),
+    _refuse(
         "GetMetrics",
         "GET",
         "cms/metrics",
@@ -64,7 +64,7 @@ OPERATIONS: Final = (
             *("Namespace", "NextToken", "Period", "StartTime", "Token"),
         ),
     ),
-    _refused(
+    _refuse(
         "CreateRayHistoryServer",
         "POST",
         _SERVERS,
@@ -74,7 +74,7 @@ OPERATIONS: Final = (
             *("ResourceId", "StoragePath", "WorkspaceId"),
         ),
     ),
-    _refused(
+    _refuse(
         "ListRayHistoryServers",
         "GET",
         _SERVERS,
@@ -84,8 +84,8 @@ OPERATIONS: Final = (
             *("StartTime", "Status", "StoragePath", "UserIdForFilter", "Username", "WorkspaceId", *_PAGES),
         ),
     ),
-    _refused("GetRayHistoryServer", "GET", _SERVER, _RAY),
-    _refused("DeleteRayHistoryServer", "DELETE", _SERVER, _RAY),
-    _refused("StartRayHistoryServer", "POST", f"{_SERVER}/start", _RAY),
-    _refused("StopRayHistoryServer", "POST", f"{_SERVER}/stop", _RAY),
+    _refuse("GetRayHistoryServer", "GET", _SERVER, _RAY),
+    _refuse("DeleteRayHistoryServer", "DELETE", _SERVER, _RAY),
+    _refuse("StartRayHistoryServer", "POST", f"{_SERVER}/start", _RAY),
+    _refuse("StopRayHistoryServer", "POST", f"{_SERVER}/stop", _RAY),
 )
