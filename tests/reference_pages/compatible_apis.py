@@ -52,9 +52,9 @@ sign in with user name and password, or send an [access token](api.md#a-token) a
   that folder in `folders` ([folders of this machine](local-backend.md#folders-of-this-machine)). Until then
   jobs that mount it are refused.
 - **Images.** The vendors' registries can only be reached from their clouds. On a cluster with a container
-  engine, name another image, or mirror the registry in the engine's `registries.conf`. Without an engine
-  the new console's cluster runs such jobs without their image, and marks them so
-  ([images](local-backend.md#images)).
+  engine, name another image, or load one under the vendor's name on the nodes (`podman tag`): what is there
+  is not pulled. Without an engine the new console's cluster runs such jobs without their image, and marks
+  them so ([images](local-backend.md#images)).
 
 ## Support
 

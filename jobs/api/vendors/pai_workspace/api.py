@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from jobs.api.vendors.alibaba import AlibabaApi
 from jobs.api.vendors.operations import Operation
-from jobs.api.vendors.pai_workspace import code_sources, datasets, images, quotas, refused, workspaces
+from jobs.api.vendors.pai_workspace import code_sources, datasets, images, quotas, unsupported, workspaces
 
 
 class PaiWorkspace(AlibabaApi):
@@ -32,5 +32,5 @@ class PaiWorkspace(AlibabaApi):
         *datasets.OPERATIONS,
         *code_sources.OPERATIONS,
         *quotas.OPERATIONS,
-        *refused.OPERATIONS,
+        *unsupported.OPERATIONS,
     )

@@ -181,7 +181,9 @@ def _publish_dataset(call: Call) -> JsonObject:
     return {}
 
 
-def _ignored(name: str, note: str, kind: Kind = Kind.TEXT, fields: tuple[Parameter, ...] = ()) -> Parameter:
+def _ignore_parameter(
+    name: str, note: str, kind: Kind = Kind.TEXT, fields: tuple[Parameter, ...] = ()
+) -> Parameter:
     return Parameter(name, kind, Location.BODY, fields=fields, support=Support.IGNORED, note=note)
 
 
@@ -236,12 +238,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
                 "Options", location=Location.BODY, note="mountPath, and mount options that backends read."
             ),
             new_accessibility(),
-            _ignored("Property", "Follows from Uri: an object without a slash at its end is a FILE."),
-            _ignored("DataType", f"All datasets are {COMMON}."),
-            _ignored("SourceType", f"A workspace's datasets are {USER}."),
-            _ignored("SourceId", "Not stored."),
-            _ignored("ProviderType", "Not stored."),
-            _ignored("Labels", "Not stored.", Kind.LIST, (Parameter("Key"), Parameter("Value"))),
+            _ignore_parameter(
+                "Property", "Follows from Uri: an object without a slash at its end is a FILE."
+            ),
+            _ignore_parameter("DataType", f"All datasets are {COMMON}."),
+            _ignore_parameter("SourceType", f"A workspace's datasets are {USER}."),
+            _ignore_parameter("SourceId", "Not stored."),
+            _ignore_parameter("ProviderType", "Not stored."),
+            _ignore_parameter("Labels", "Not stored.", Kind.LIST, (Parameter("Key"), Parameter("Value"))),
         ),
         support=Support.PARTIAL,
         note="Needs the rights of an admin or O&M admin of the workspace.",

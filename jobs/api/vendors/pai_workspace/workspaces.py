@@ -201,7 +201,7 @@ def _render_member(workspace: Workspace, membership: Membership) -> JsonObject:
     }
 
 
-def _ignored(name: str, note: str, kind: Kind = Kind.TEXT) -> Parameter:
+def _ignore_parameter(name: str, note: str, kind: Kind = Kind.TEXT) -> Parameter:
     return Parameter(name, kind, support=Support.IGNORED, note=note)
 
 
@@ -216,10 +216,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Parameter("WorkspaceName", note="Part of its name or id; empty: all."),
             Parameter("WorkspaceIds"),
             Parameter("Status", note=f"All workspaces are {ENABLED}."),
-            _ignored("ModuleList", "There is one module, PAI."),
-            _ignored("Option", "ResourceLimits are not answered."),
-            _ignored("Fields", "All fields are answered."),
-            _ignored("Verbose", "All fields are answered.", Kind.BOOLEAN),
+            _ignore_parameter("ModuleList", "There is one module, PAI."),
+            _ignore_parameter("Option", "ResourceLimits are not answered."),
+            _ignore_parameter("Fields", "All fields are answered."),
+            _ignore_parameter("Verbose", "All fields are answered.", Kind.BOOLEAN),
         ),
         support=Support.PARTIAL,
         note=_ADMINS,
@@ -232,7 +232,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         _get_workspace,
         parameters=(
             id_in_path("WorkspaceId"),
-            _ignored("Verbose", "All fields are answered.", Kind.BOOLEAN),
+            _ignore_parameter("Verbose", "All fields are answered.", Kind.BOOLEAN),
         ),
         support=Support.PARTIAL,
         note=_ADMINS,
@@ -243,7 +243,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "GET",
         "api/v1/defaultWorkspaces",
         _get_default_workspace,
-        parameters=(_ignored("Verbose", "All fields are answered.", Kind.BOOLEAN),),
+        parameters=(_ignore_parameter("Verbose", "All fields are answered.", Kind.BOOLEAN),),
         support=Support.PARTIAL,
         note=f"The workspace of the caller's jobs that name none. {_ADMINS}",
         since=RELEASE,
