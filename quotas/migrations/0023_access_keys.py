@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('quotas', '0001_squashed_0022_interface_texts'),
+        ('quotas', '0022_interface_texts'),
     ]
 
     operations = [
