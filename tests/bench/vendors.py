@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx
 
-from tests.bench.accept import AT_ONCE, ROUND_S, ROUNDS, freeze_workers
+from tests.bench.accept import AT_ONCE, ROUND_S, ROUNDS, UNLIMITED, freeze_workers
 from tests.bench.figures import Figure, percentile
 from tests.bench.load import Call, SignedCall, rate
 from tests.scenes import MACHINE
@@ -36,7 +36,7 @@ FILE: Final = {
 def measure() -> list[Figure]:
     """Both sides in turn, `ROUNDS` times, with the workers frozen."""
     body = json.dumps(FILE).encode()
-    with running(MACHINE) as stack:
+    with running({**MACHINE, **UNLIMITED}) as stack:
         token = json.loads(stack.manage("issue_token", "admin"))["token"]
         native = Call(
             f"{stack.base_url}/api/console/v1/jobs", token, json.dumps({"file": body.decode()}).encode()

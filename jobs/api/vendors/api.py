@@ -42,6 +42,10 @@ LONGEST_MESSAGE: Final = 2000
 """Characters of an error's message, which may repeat what was sent."""
 
 
+VENDOR: Final = "vendor_api"
+"""The name of all addresses of vendors' APIs; their tables of operations tell them apart."""
+
+
 class ErrorKind(Enum):
     """Kinds of errors that every API has, each with a status and code of its own."""
 
@@ -121,7 +125,7 @@ class VendorApi(ABC):
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:
             by_path.setdefault(operation.path, {})[operation.method] = operation
-        return [path(route, self._view(methods)) for route, methods in by_path.items()]
+        return [path(route, self._view(methods), name=VENDOR) for route, methods in by_path.items()]
 
     def _view(self, methods: Mapping[str, Operation]) -> Callable[..., HttpResponseBase]:
         @csrf_exempt
