@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import F, JSONField, Q, QuerySet, TextField
+from django.db.models import F, JSONField, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, NullIf
 from django.utils import timezone
 
 from jobs.api.vendors.operations import Call, Kind, Parameter, Support
@@ -89,8 +89,8 @@ def _text_of(key: str, container: object) -> Cast:
     return Cast(KeyTextTransform(key, container), TextField())
 
 
-FRAMEWORK: Final = _text_of("framework", _SPEC)
-"""The framework in a job's file."""
+FRAMEWORK: Final = NullIf(_text_of("framework", _SPEC), Value("null"))
+"""The framework in a job's file; SQLite has JSON's null as a text."""
 
 
 def filtered_jobs(call: Call) -> QuerySet[Job]:
