@@ -17,9 +17,9 @@ from jobs.lifecycle import transitions
 from jobs.logs import tail
 from jobs.models import Attempt, Event, Job, LogChunk, LogStream, Replica
 from jobs.spec import RoleSpec
-from jobs.states import ReplicaState, State
+from jobs.states import State
 from quotas.accounts import tokens
-from tests.factories import attempt_of, make_job, make_replica, make_spec, replica_of
+from tests.factories import make_job, make_replica, make_spec, replica_of
 from tests.jobs.api.conftest import People
 from tests.jobs.api.vendors.pai_dlc.service_calls import Dlc
 
@@ -199,5 +199,3 @@ def test_read_lines_reaches_as_far_as_needed(people: People, job: Job) -> None:
     stream = write(replica_of(job, "Worker"), io.BytesIO(b"x" * 100_000 + b"\n" + b"y\n").getvalue())
     assert tail.read_lines(stream, 1) == ["y"]
     assert [len(line) for line in tail.read_lines(stream, 5)] == [100_000, 1]
-    assert attempt_of(job)
-    assert ReplicaState.RUNNING
