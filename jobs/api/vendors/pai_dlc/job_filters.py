@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import F, JSONField, Q, QuerySet, TextField
+from django.db.models import F, Func, JSONField, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, NullIf
 from django.utils import timezone
 
 from jobs.api.vendors.operations import Call, Kind, Parameter, Support
@@ -89,8 +89,8 @@ def _text_of(key: str, container: object) -> Cast:
     return Cast(KeyTextTransform(key, container), TextField())
 
 
-FRAMEWORK: Final = _text_of("framework", _SPEC)
-"""The framework in a job's file."""
+FRAMEWORK: Final = NullIf(_text_of("framework", _SPEC), Value("null", output_field=TextField()))
+"""The framework in a job's file; SQLite has JSON's null as a text."""
 
 
 def filtered_jobs(call: Call) -> QuerySet[Job]:
@@ -150,7 +150,7 @@ def _split(text: str | None) -> list[str]:
     return [each.strip() for each in (text or "").split(",") if each.strip()][:MOST_IDS]
 
 
-def _file_conditions(values: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
+def _file_conditions(values: Mapping[str, Any]) -> Iterator[tuple[Func, str]]:
     """Yield expressions on a job's file, each with the text that it has to be."""
     if values["JobType"]:
         job_type = BY_NAME.get(values["JobType"])

@@ -108,7 +108,7 @@ def test_changes_are_for_owner_and_managers(
 ) -> None:
     Job.objects.filter(pk=running.pk).update(state=State.FAILED)
     path = address(running) + suffix
-    body: dict[str, Any] | None = {} if method == "put" else None
+    body: dict[str, str] | None = {} if method == "put" else None
     assert Dlc(people.stranger).refusal(method, path, body) == (404, "ResourceNotFound")
     assert Dlc(people.member).refusal(method, path, body) == (403, "NoPermission")
     without = set(tokens.SCOPES) - {scope}

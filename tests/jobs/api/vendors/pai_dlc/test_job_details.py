@@ -15,7 +15,7 @@ from jobs.models import Attempt, Event, Job, Replica, Visibility
 from jobs.spec import RoleSpec
 from jobs.states import EndKind, Phase, ReasonCode, ReplicaState, State
 from quotas.accounts import tokens
-from tests.factories import attempt_of, make_job, make_replica, make_spec
+from tests.factories import make_job, make_replica, make_spec
 from tests.jobs.api.conftest import People
 from tests.jobs.api.vendors.pai_dlc.service_calls import Dlc
 from tests.jobs.api.vendors.pai_dlc.test_job_creation import REQUEST
@@ -247,4 +247,3 @@ def test_deleted_job_is_not_found(people: People) -> None:
     dlc = Dlc(people.owner)
     dlc.delete(f"jobs/dlc{job.public_id}")
     assert dlc.refusal("get", f"jobs/dlc{job.public_id}") == (404, "ResourceNotFound")
-    assert attempt_of(job).job_id == job.pk
