@@ -56,7 +56,12 @@ def address_of(api: VendorApi, operation: Operation) -> str:
     """Return an address of an operation; an API without prefixes has them in the query."""
     if not api.prefixes:
         return f"/?action={operation.name}"
-    return "/" + re.sub(r"<(?:(\w+):)?\w+>", lambda match: "1" if match[1] == "int" else "x", operation.path)
+    numbers = {one.name for one in operation.parameters if one.kind is Kind.INTEGER}
+
+    def fill(match: re.Match[str]) -> str:
+        return "1" if match[1] == "int" or match[2] in numbers else "x"
+
+    return "/" + re.sub(r"<(?:(\w+):)?(\w+)>", fill, operation.path)
 
 
 def error(api: VendorApi, kind: ErrorKind) -> tuple[int, str]:
