@@ -17,7 +17,7 @@ from jobs.backends import fixed_ports
 from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
-from jobs.facilities import Facilities, lies_in, local_path, without_login
+from jobs.facilities import Facilities, lies_in, local_path, split_data, without_login
 from jobs.form import sizes
 from jobs.spec import (
     CodeSource,
@@ -232,7 +232,8 @@ class _Check:
                 yield from self._folder(facilities, folder, pointer, without)
         elif mount.path and not facilities.fetches_data(uri):
             shown = without_login(mount.uri)
-            yield self._problem("data_not_mapped", pointer, without, place=shown, setting="data_from")
+            setting = "datasets" if split_data(uri) is None else "data_from"
+            yield self._problem("data_not_mapped", pointer, without, place=shown, setting=setting)
         elif mount.purpose is MountPurpose.CODE and not mount.path:
             yield self._problem(
                 "code_not_fetched", pointer, [Action("without_code")], place=without_login(mount.uri)

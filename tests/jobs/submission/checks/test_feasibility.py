@@ -129,9 +129,16 @@ def test_gpus_of_cluster_without_known_nodes_are_accepted_to_wait(place: Place) 
 
 
 @pytest.mark.parametrize(
-    "uri", ["pfs://pfs-1/data", "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/", "nas://fs-1.cn/x/"]
+    ("uri", "setting"),
+    [
+        ("pfs://pfs-1/data", "datasets"),
+        ("oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/", "data_from"),
+        ("nas://fs-1.cn/x/", "datasets"),
+    ],
 )
-def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(place: Place, uri: str) -> None:
+def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(
+    place: Place, uri: str, setting: str
+) -> None:
     told(place, NOTHING)
     text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
@@ -140,6 +147,7 @@ def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(place: Plac
         "/mounts/0/uri",
         ["without_mount"],
     )
+    assert found.params["setting"] == setting
     assert found.line is not None
     assert not submission.submit(
         place.owner, Document(after(text, found, "without_mount"))
