@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.urls import URLPattern, path
 
 from jobs.api.native.auth import Caller
-from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError, decode_body
+from jobs.api.vendors.api import VENDOR, ErrorKind, VendorApi, VendorError, decode_body
 from jobs.api.vendors.authentication import AuthenticationRefused
 from jobs.api.vendors.openpai import authentication, bodies, errors, jobs, tokens, users, virtual_clusters
 from jobs.api.vendors.operations import Location, Operation, WrongValue
@@ -47,7 +47,7 @@ class OpenPai(VendorApi):
 
     def urls(self) -> list[URLPattern]:
         """Return the URLs of all operations, and one for every other address below the mount."""
-        nothing = path(f"{MOUNT}<path:rest>", self._view({}))
+        nothing = path(f"{MOUNT}<path:rest>", self._view({}), name=VENDOR)
         return [*super().urls(), nothing]
 
     def authenticate(self, request: HttpRequest) -> Caller:
