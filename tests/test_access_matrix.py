@@ -307,7 +307,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
 }
 """Address name → method and audience.  Django admin's are generated below."""
 
+OFFERED_TEMPLATES = ("api_template_adopt", "api_template_decline")
 OF_TEMPLATES = (
+    *OFFERED_TEMPLATES,
     "template",
     "template_file",
     "template_edit",
@@ -315,8 +317,8 @@ OF_TEMPLATES = (
     "api_template_file",
     "api_template",
     "api_template_versions",
+    "api_template_version",
 )
-OFFERED_TEMPLATES = ("api_template_adopt", "api_template_decline")
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
 API_TWINS = {
     "api_draft": ("draft", "draft_file"),
@@ -490,9 +492,14 @@ class World:
         SweepRun.objects.get_or_create(sweep=made, job=job, number=1)
         return made
 
-    def _template(self) -> Template:
-        """A template of the owner's."""
-        return Template.objects.first() or make_template(self.users["owner"])
+    def _of_template(self, name: str) -> dict[str, Any]:
+        """The arguments of an address about a template of the owner's, offered where the address is about that."""
+        owner = self.users["owner"]
+        row = Template.objects.first() or make_template(owner)
+        if name in OFFERED_TEMPLATES:
+            templates.propose(owner, row, self.job.workspace)
+        one = {"template": row.public_id}
+        return {**one, "number": 1} if name == "api_template_version" else one
 
     def _own(self, name: str) -> dict[str, Any] | None:
         """The arguments of an address that is about something of its own; None for the others."""
@@ -530,12 +537,7 @@ class World:
         if name == "api_uploads_tree":
             return {"sha256": uploaded_trees.make(owner, Tree(())).sha256}
         if name in OF_TEMPLATES:
-            return {"template": self._template().public_id}
-        if name == "api_template_version":
-            return {"template": self._template().public_id, "number": 1}
-        if name in OFFERED_TEMPLATES:
-            templates.propose(owner, self._template(), self.job.workspace)
-            return {"template": self._template().public_id}
+            return self._of_template(name)
         return words.get(name)
 
 
