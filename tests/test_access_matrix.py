@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +43,7 @@ from jobs.models import (
 )
 from jobs.notifications import composition
 from jobs.states import State
-from jobs.submission import dry_runs
+from jobs.submission import dry_runs, templates
 from jobs.trees import Tree
 from quotas import encryption
 from quotas.accounts.session_store import reference_of
@@ -74,6 +76,7 @@ class Audience(Enum):
     MINE = "the owner of the draft or token alone"
     KEEPERS = "admins of a workspace"
     ITS_KEEPERS = "admins of that workspace"
+    REVIEWERS = "its owner and admins of the workspace that it is offered to; the admins decide"
     STAFF = "the console's admins"
     OPERATORS = "the console's admins, and programs by a token of their own"
     GUESTS = "members of a workspace with a quota on the cluster"
@@ -267,13 +270,65 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_check": ("post", S),
     "api_preview": ("post", S),
     "api_convert": ("post", S),
+    "api_job_keep": ("post", C),
+    "api_job_extend": ("post", C),
+    "api_job_suggestions": ("get", C),
+    "api_job_replace": ("post", C),
+    "api_job_history": ("get", R),
+    "api_job_difference": ("post", R),
+    "api_external_jobs": ("get", S),
+    "api_external_job_log": ("get", G),
+    "api_drafts": ("get", S),
+    "api_draft": ("get", M),
+    "api_draft_versions": ("get", M),
+    "api_dry_runs": ("post", S),
+    "api_dry_run": ("get", M),
+    "api_quotas": ("get", S),
+    "api_nodes": ("get", S),
+    "api_me": ("get", S),
+    "api_tokens": ("get", S),
+    "api_token": ("delete", M),
+    "api_ssh_keys": ("get", S),
+    "api_ssh_key": ("delete", M),
+    "api_secrets": ("get", S),
+    "api_secret": ("delete", M),
+    "api_notifications": ("get", S),
+    "api_notifications_read": ("post", S),
+    "api_channels": ("get", S),
+    "api_channel": ("delete", M),
+    "api_channel_test": ("post", M),
+    "api_template": ("get", M),
+    "api_template_versions": ("get", M),
+    "api_template_version": ("get", M),
+    "api_template_adopt": ("post", Audience.REVIEWERS),
+    "api_template_decline": ("post", Audience.REVIEWERS),
     "api_schema": ("get", E),
     "dialect_schema": ("get", E),
 }
 """Address name → method and audience.  Django admin's are generated below."""
 
-OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change", "api_template_file")
+OFFERED_TEMPLATES = ("api_template_adopt", "api_template_decline")
+OF_TEMPLATES = (
+    *OFFERED_TEMPLATES,
+    "template",
+    "template_file",
+    "template_edit",
+    "template_change",
+    "api_template_file",
+    "api_template",
+    "api_template_versions",
+    "api_template_version",
+)
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
+API_TWINS = {
+    "api_draft": ("draft", "draft_file"),
+    "api_draft_versions": ("draft", "draft_versions"),
+    "api_dry_run": ("dry_run", "job_form_dry_run"),
+    "api_external_job_log": ("job", "jobs_others_log"),
+    "api_token": ("token", "token_revoke"),
+    "api_ssh_key": ("key", "ssh_key_remove"),
+}
+"""Address of the API → the name of its argument, and the page's address that is about the same thing."""
 WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke", "access_key_rotate", "access_key_revoke")
 
 BUTTONS = [
@@ -345,6 +400,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.MINE: frozenset({"owner"}),
     Audience.KEEPERS: frozenset({"manager", "admin"}),
     Audience.ITS_KEEPERS: frozenset({"manager", "admin"}),
+    Audience.REVIEWERS: frozenset({"manager", "admin"}),
     Audience.OPERATORS: frozenset({"admin"}),
     Audience.NOBODY: frozenset(),
 }
@@ -395,6 +451,8 @@ class World:
         if name.startswith("workspace_channel"):
             slug = self.job.workspace.slug
             return [{"slug": slug}, {"slug": slug, "kind": "webhook"}]
+        if name in {"api_channel", "api_channel_test"}:
+            return [{"channel": self.channel().pk}]
         if name == "rule_new" or (name.startswith("channel") and name != "channels"):
             return [{"pk": self.channel().pk}, {"kind": "webhook"}]
         return []
@@ -434,13 +492,22 @@ class World:
         SweepRun.objects.get_or_create(sweep=made, job=job, number=1)
         return made
 
+    def _of_template(self, name: str) -> dict[str, Any]:
+        """The arguments of an address about a template of the owner's, offered where the address is about that."""
+        owner = self.users["owner"]
+        row = Template.objects.first() or make_template(owner)
+        if name in OFFERED_TEMPLATES:
+            templates.propose(owner, row, self.job.workspace)
+        one = {"template": row.public_id}
+        return {**one, "number": 1} if name == "api_template_version" else one
+
     def _own(self, name: str) -> dict[str, Any] | None:
         """The arguments of an address that is about something of its own; None for the others."""
         owner = self.users["owner"]
         makers: dict[str, Callable[[], int]] = {
             "banner_dismiss": lambda: 1,
             **dict.fromkeys(DRAFTS, lambda: Draft.objects.get_or_create(owner=owner)[0].pk),
-            **dict.fromkeys(WAYS_IN, lambda: _way_in(owner, name)),
+            **{way: partial(_way_in, owner, way) for way in WAYS_IN},
             "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
             "ssh_key_remove": lambda: _key(owner),
             "jobs_others_log": lambda: _of_others(self.job),
@@ -449,6 +516,9 @@ class World:
         }
         if name in makers:
             return {"pk": makers[name]()}
+        if name in API_TWINS:
+            argument, page = API_TWINS[name]
+            return {argument: makers[page]()}
         if name.startswith(("asset", "api_asset")) and name != "assets":
             return self._of_asset(name)
         words = {
@@ -459,6 +529,7 @@ class World:
             "documentation_image": {"name": "overview"},
             "api_uploads_blob": {"sha256": "0" * 64},
             "courier": {"key": "b1-job1-1"},
+            "api_secret": {"name": PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].name},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
         }
         if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
@@ -466,7 +537,7 @@ class World:
         if name == "api_uploads_tree":
             return {"sha256": uploaded_trees.make(owner, Tree(())).sha256}
         if name in OF_TEMPLATES:
-            return {"template": (Template.objects.first() or make_template(owner)).public_id}
+            return self._of_template(name)
         return words.get(name)
 
 
@@ -479,9 +550,10 @@ def _entry(owner: User, replica: Replica) -> int:
 
 
 def _of_others(job: Job) -> int:
-    """A job that others run on the cluster of `job`, whose log is somewhere that an admin lists."""
-    Cluster.objects.filter(pk=job.cluster_id).update(config={"logs": ["/var"]})
-    columns = {"output": "/var/log/job", "running": True, "user": "carol"}
+    """A job that others run on the cluster of `job`, whose log lies in a folder that an admin lists."""
+    log = Path(__file__)  # any file, of its owner
+    Cluster.objects.filter(pk=job.cluster_id).update(config={"logs": [str(log.parent)]})
+    columns = {"output": str(log), "running": True, "user": log.owner()}
     return ExternalJob.objects.get_or_create(cluster=job.cluster, number="1", defaults=columns)[0].pk
 
 
@@ -549,6 +621,8 @@ def expected(audience: Audience, who: str) -> str:
         return "sign in"
     if audience is Audience.KEEPERS:
         return "refused"
+    if audience is Audience.REVIEWERS:
+        return "refused" if who == "owner" else "hidden"
     return "hidden" if who == "stranger" or audience is Audience.MINE else "refused"
 
 

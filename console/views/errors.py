@@ -13,13 +13,14 @@ from jobs.api.native.problems import internal_error_sentence, outage_sentence
 from jobs.api.vendors import registry
 from jobs.models import outage
 
-API = "/api/"
+JSON_PATHS = ("/api/", "/schemas/")
+"""Beginnings of the addresses at which programs call: errors there are never pages."""
 
 
 def _answer(request: HttpRequest, status: HTTPStatus, detail: str = "") -> HttpResponseBase:
     if vendor := registry.refuse(request, status.value, detail or status.phrase):
         return vendor
-    if request.path.startswith(API):
+    if request.path.startswith(JSON_PATHS):
         problem = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
         return JsonResponse(problem, status=status, content_type="application/problem+json")
     return render(request, f"{status.value}.html", {"exception": detail}, status=status)
@@ -51,6 +52,6 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 def _without_context(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponseBase:
     """An answer for which nobody is looked up, as that might be what failed."""
-    if request.path.startswith(API) or registry.find(request):
+    if request.path.startswith(JSON_PATHS) or registry.find(request):
         return _answer(request, status, detail)
     return HttpResponse(get_template(f"{status.value}.html").render(), status=status)

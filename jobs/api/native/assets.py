@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.api.native.idempotency import IDEMPOTENCY_KEY, idempotent
 from jobs.assets import changes, check_requests, visibility
 from jobs.assets.forms import FORMS, VersionForm, change_form, create_form
 from jobs.messages.assets import asset_message
@@ -154,10 +155,11 @@ class Assets(AssetView):
 
     @extend_schema(
         operation_id="assets_add",
-        parameters=[_KIND],
+        parameters=[_KIND, IDEMPOTENCY_KEY],
         request=NewAssetShape,
-        responses={201: AssetShape, **REFUSED, **ABSENT},
+        responses={201: AssetShape, 200: AssetShape, 409: shapes.ProblemDetails, **REFUSED, **ABSENT},
     )
+    @idempotent
     def post(self, request: Request, kind: str) -> Response:
         """Add one to a workspace that the person keeps; without a workspace, for everybody (admins)."""
         of = self.kind(kind)

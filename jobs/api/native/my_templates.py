@@ -205,8 +205,18 @@ class Adopt(MyTemplateView):
     scopes = {"POST": "admin"}
 
     @extend_schema(
-        operation_id="templates_adopt", request=None, responses={201: WholeTemplateShape, **REFUSED, **ABSENT}
+        operation_id="templates_adopt",
+        request=None,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: WholeTemplateShape,
+            200: WholeTemplateShape,
+            409: shapes.ProblemDetails,
+            **REFUSED,
+            **ABSENT,
+        },
     )
+    @idempotent
     def post(self, request: Request, template: str) -> Response:
         """Copy its default version to the workspace that it was proposed to."""
         try:

@@ -14,7 +14,7 @@ from jobs import dialects, submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.auth import MissingScope
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.api.native.idempotency import IDEMPOTENCY_KEY, key_of
+from jobs.api.native.idempotency import IDEMPOTENCY_KEY, idempotent, key_of
 from jobs.api.native.sparse_fields import FIELDS, Sparse
 from jobs.api.native.versions import IF_NONE_MATCH
 from jobs.dialects.base import Refused
@@ -208,8 +208,12 @@ class RetrySweep(NativeView):
     scopes = {"POST": "submit"}
 
     @extend_schema(
-        operation_id="sweeps_again", request=None, responses={200: SweepShape, **REFUSED, **ABSENT}
+        operation_id="sweeps_again",
+        request=None,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={200: SweepShape, 409: shapes.ProblemDetails, **REFUSED, **ABSENT},
     )
+    @idempotent
     def post(self, request: Request, public_id: str) -> Response:
         """Run its failed jobs again, all or none."""
         sweep = _find(self, public_id, Verb.CONTROL)

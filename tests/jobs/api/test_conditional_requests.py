@@ -6,9 +6,10 @@ import pytest
 from django.conf import LazySettings
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.models import Draft, Job, StoredAnswer
+from jobs.models import CodeSource, Draft, Job, StoredAnswer, Template
 from jobs.states import State
-from tests.factories import make_job
+from jobs.submission import templates
+from tests.factories import make_job, make_template
 from tests.jobs.api.conftest import People, api, body_of, file, problem
 
 
@@ -85,6 +86,39 @@ def test_idempotency_key_creates_once_and_replays_the_answer(people: People) -> 
     assert Draft.objects.count() == 1
     other = api(people.member).post("drafts", {"file": "b"}, **key)
     assert body_of(other, 201)["file"] == "b"
+
+
+def test_idempotency_key_adds_an_asset_once(people: People) -> None:
+    caller, key = api(people.manager), {"Idempotency-Key": "asset"}
+    body = {"name": "x", "repo": "https://git.example.org/x", "workspace": "vision"}
+    first = body_of(caller.post("assets/code", body, **key), 201)
+    assert body_of(caller.post("assets/code", body, **key)) == first
+    assert problem(caller.post("assets/code", {**body, "name": "y"}, **key))["status"] == 409
+    assert CodeSource.objects.count() == 1
+
+
+def test_idempotency_key_adopts_a_template_once(people: People) -> None:
+    row = make_template(people.owner)
+    templates.propose(people.owner, row, people.quota.workspace)
+    caller, key = api(people.manager), {"Idempotency-Key": "adopt"}
+    path = f"templates/{row.public_id}/adopt"
+    first = body_of(caller.post(path, **key), 201)
+    assert body_of(caller.post(path, **key)) == first
+    assert problem(caller.post(path, {"other": 1}, **key))["status"] == 409
+    assert Template.objects.count() == 2
+
+
+def test_idempotency_key_runs_failed_jobs_of_a_sweep_again_once(people: People) -> None:
+    caller, key = api(people.owner), {"Idempotency-Key": "sweep"}
+    made = body_of(caller.post("sweeps", {"file": file(), "grid": {"env.LR": [0.1, 0.2]}}), 201)
+    Job.objects.filter(sweep_run__number=1).update(state=State.FAILED)
+    path = f"sweeps/{made['id']}/again"
+    first = body_of(caller.post(path, **key))
+    Job.objects.filter(public_id=first["runs"][0]["job"]["id"]).update(state=State.FAILED)
+    again = caller.post(path, **key)
+    assert (body_of(again), again.headers["Idempotent-Replayed"]) == (first, "true")
+    assert problem(caller.post(path, {"other": 1}, **key))["status"] == 409
+    assert Job.objects.count() == 3
 
 
 def test_idempotency_key_of_refused_request_can_be_used_again(people: People) -> None:

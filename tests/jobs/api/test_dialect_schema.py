@@ -39,8 +39,11 @@ def test_dialect_schema_is_public_and_the_same_for_all(people: People, who: str 
     assert (told.status_code, told.content) == (200, Client().get("/schemas/dlc.json").content)
 
 
-def test_dialect_schema_of_an_unknown_dialect_is_not_found(client: Client) -> None:
-    assert client.get("/schemas/word.json").status_code == 404
+@pytest.mark.parametrize("name", ["word.json", "a.b.json", "a/b.json", "word", ""])
+def test_dialect_schema_of_an_unknown_name_is_a_problem_in_json(client: Client, name: str) -> None:
+    answer = client.get(f"/schemas/{name}")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+    assert json.loads(answer.content)["status"] == 404
 
 
 def test_dialect_schema_is_cached_and_revalidated_by_its_tag(client: Client) -> None:

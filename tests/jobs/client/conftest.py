@@ -15,6 +15,7 @@ from jobs.models import Job
 from jobs.scheduling import cleanup, reconcile
 from quotas.models import Cluster, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
+from tests.jobs.access.terminal_gateway.conftest import shells
 from tests.serving import RedisServer, web_server
 from tests.waiting import wait_for
 
@@ -75,6 +76,14 @@ def worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def console(redis_server: RedisServer, worker: None) -> Iterator[str]:
     with web_server() as url:
         yield url
+
+
+@pytest.fixture
+def file_gateway(transactional_db: None, settings: LazySettings) -> Iterator[None]:
+    """The process that reads the files of jobs, in a thread of this one."""
+    settings.CONSOLE_SSH_PORT = 0
+    with shells():
+        yield
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ Run = Callable[[str], str]
 
 PROGRAM = r"""
 import sys
+import time
 from pathlib import Path
 from job_console import (
     AccessDeniedError, AuthenticationError, Client, ConflictError, InvalidRequestError, NotFoundError,
@@ -37,6 +38,13 @@ def fails(kind, call):
     except kind as error:
         return error
     raise AssertionError(kind)
+
+
+def wait_for(predicate):
+    deadline = time.monotonic() + 60
+    while not predicate():
+        assert time.monotonic() < deadline, "not true within 60 s"
+        time.sleep(0.1)
 
 
 def job(name, command):
@@ -93,21 +101,18 @@ def test_client_submits_waits_reads_logs_and_runs_again(run: Run) -> None:
     assert Job.objects.count() == 2
 
 
+@pytest.mark.usefixtures("file_gateway")
 def test_client_stops_jobs_and_reads_their_files(run: Run) -> None:
     run(
         """
-        import time
         with Client(url, token) as console:
             made = console.submit(job("two", "echo hello > word.txt; sleep 600"))
             error = fails(WaitTimeoutError, lambda: console.wait(made.id, timeout=0.1))
             assert error.job.id == made.id
             fails(ConflictError, lambda: console.again(made.id))
-            while console.get(made.id).state != "RUNNING":
-                time.sleep(0.1)
+            wait_for(lambda: console.get(made.id).state == "RUNNING")
             assert console.endpoints(made.id) == ()
-            found = []
-            while "word.txt" not in found:
-                found = [entry.path for entry in console.list_files(made.id)]
+            wait_for(lambda: "word.txt" in [entry.path for entry in console.list_files(made.id)])
             assert console.download(made.id, "word.txt", Path(folder, "copy")).read_text() == "hello\\n"
             fails(NotFoundError, lambda: console.download(made.id, "nothing", Path(folder, "none")))
             assert not list(Path(folder).glob(".*part")) and not Path(folder, "none").exists()
