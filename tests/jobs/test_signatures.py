@@ -48,7 +48,9 @@ def _read(row: Mapping[str, Any]) -> Recorded:
     return Recorded(f"{row['client']}-{row['operation']}", request)
 
 
-ROWS: Final = [_read(row) for row in json.loads((Path(__file__).parent / "alibaba_requests.json").read_text())]
+ROWS: Final = [
+    _read(row) for row in json.loads((Path(__file__).parent / "alibaba_requests.json").read_text())
+]
 EACH: Final = pytest.mark.parametrize("recorded", ROWS, ids=[row.title for row in ROWS])
 
 

@@ -126,6 +126,14 @@ def test_signature_stale_is_refused(owner: Aihc, shift: timedelta, seconds: int)
     refused(call(owner, signature), 403, "RequestTimeTooSkewed")
 
 
+@pytest.mark.parametrize("year", [1, 9999])
+def test_signature_of_senseless_date_is_refused(owner: Aihc, year: int) -> None:
+    signature = owner.authorization("POST", "/", QUERY, signed_at=datetime(year, 1, 1, tzinfo=UTC))
+    signature = signature.replace("/1-01-01T", "/0001-01-01T")
+
+    refused(call(owner, signature), 403, "RequestTimeTooSkewed")
+
+
 def test_signature_of_unknown_key_is_refused(owner: Aihc) -> None:
     stranger = Aihc("JCAKnobody", owner.secret)
 
