@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
 
@@ -58,6 +58,7 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"
     CONFLICT = "conflict"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
     TOO_MANY = "too_many"
     READ_ONLY = "read_only"
     OUTAGE = "outage"
@@ -102,7 +103,7 @@ class VendorApi(ABC):
         """Return the vendor's error of a request that is not authenticated."""
 
     @abstractmethod
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         """Return an error as the vendor's clients read it."""
 
     def render_answer(self, call: Call, answer: JsonObject) -> HttpResponseBase:
@@ -248,6 +249,7 @@ _KINDS_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     HTTPStatus.BAD_REQUEST: ErrorKind.INVALID,
     HTTPStatus.FORBIDDEN: ErrorKind.FORBIDDEN,
     HTTPStatus.NOT_FOUND: ErrorKind.NO_OPERATION,
+    HTTPStatus.REQUEST_TIMEOUT: ErrorKind.TOO_SLOW,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ErrorKind.TOO_LARGE,
     HTTPStatus.TOO_MANY_REQUESTS: ErrorKind.TOO_MANY,
     HTTPStatus.SERVICE_UNAVAILABLE: ErrorKind.OUTAGE,

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import URLPattern
 
 from jobs.api.native.auth import Caller
@@ -55,6 +55,7 @@ class AihcApi(VendorApi):
         ErrorKind.UNSUPPORTED: (400, "UnsupportedOperation"),
         ErrorKind.CONFLICT: (409, "OperationConflict"),
         ErrorKind.TOO_LARGE: (413, "EntityTooLarge"),
+        ErrorKind.TOO_SLOW: (408, "RequestTimeout"),
         ErrorKind.TOO_MANY: (429, "RequestLimitExceeded"),
         # The SDK repeats a request after 500 and 503: both only where nothing was done.
         ErrorKind.READ_ONLY: (403, "ServiceReadOnly"),
@@ -78,7 +79,7 @@ class AihcApi(VendorApi):
         is_body = any(each.path == "body" for each in every)
         return VendorError(error.status, "MalformedJSON", error.message) if is_body else error
 
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         body = {"code": error.code, "message": error.message, "requestId": request_id}
         headers = {**error.headers, _REQUEST_ID: request_id}
         return JsonResponse(body, status=error.status, headers=headers)
