@@ -29,7 +29,7 @@ from django.db import close_old_connections
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve, set_script_prefix
 
-from console.server import openpai_host
+from console.server import openpai_host, sdk_host
 from jobs.api.vendors import registry
 from jobs.live import bodies
 
@@ -55,7 +55,7 @@ class Handler(ASGIHandler):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        scope = openpai_host.with_prefix(scope)
+        scope = openpai_host.with_prefix(sdk_host.with_plain_host(scope))
         view = _view(scope["path"])
         receive = bodies.Patient(receive)
         try:

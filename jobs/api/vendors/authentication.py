@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -33,6 +33,9 @@ LONGEST_VALIDITY: Final = timedelta(hours=1)
 LONGEST_NONCE: Final = 200
 _SIGNED: Final = frozenset({"host", "x-acs-date", "x-acs-signature-nonce", "x-acs-content-sha256"})
 """Headers that an ACS3 signature has to cover; without them it could be used for another request."""
+SENT_HOST: Final = "sent_host"
+"""The key of an ASGI scope with the Host header that was sent, where another one took its place."""
+
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -109,9 +112,12 @@ def authenticate_token(request: HttpRequest, token: str) -> Caller:
 
 def signed_request(request: HttpRequest) -> SignedRequest:
     """Return a request as its sender signed it."""
-    raw_path = getattr(request, "scope", {}).get("raw_path")
+    scope = getattr(request, "scope", {})
+    raw_path = scope.get("raw_path")
     path = raw_path.decode("ascii") if raw_path else quote(request.path, safe="/~")
-    headers: Mapping[str, str] = {name.lower(): value for name, value in request.headers.items()}
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if SENT_HOST in scope:
+        headers["host"] = scope[SENT_HOST]
     return SignedRequest(
         request.method or "GET", path, request.META.get("QUERY_STRING", ""), headers, request.body
     )
