@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Final
 
 import structlog
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
@@ -154,7 +154,7 @@ class VendorApi(ABC):
         if operation.view is None:
             raise self.error(ErrorKind.UNSUPPORTED, f"{operation.name}: {operation.note}")
         text, fields = self.read_body(request, operation)
-        sources = {Location.QUERY: request.GET.dict(), Location.BODY: fields, Location.PATH: in_path}
+        sources = {Location.QUERY: read_query(request), Location.BODY: fields, Location.PATH: in_path}
         values = {**in_path, **read_values(operation.parameters, sources)}
         call = Call(request, operation, caller, values, text, request_id)
         answer = operation.view(call)
@@ -200,6 +200,14 @@ class VendorApi(ABC):
     def describe_status(self, status: int, message: str) -> VendorError:
         """Return the vendor's error for a plain HTTP status, of what happened before its operation began."""
         return self.error(_KINDS_BY_STATUS.get(status, ErrorKind.INTERNAL), message)
+
+
+def read_query(request: HttpRequest) -> dict[str, Any]:
+    """Return the values of a query.  Raises InvalidParameters."""
+    try:
+        return request.GET.dict()
+    except TooManyFieldsSent as error:
+        raise InvalidParameters([WrongValue("query", "fewer values")]) from error
 
 
 def decode_body(request: HttpRequest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
@@ -39,6 +40,9 @@ _AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
     AuthenticationFailure.INVALID_TOKEN: (403, "AccessDenied", "The token is invalid."),
 }
 
+
+_ACTION: Final = re.compile(r"(?:^|&)action(?:=|&|$)")
+"""The name of an operation in a query, which is not read whole: it may have too many values to be read."""
 
 _REQUEST_ID: Final = "x-bce-request-id"
 
@@ -120,7 +124,8 @@ class AihcV2(AihcApi):
         is_signed = "X-API-Version" in request.headers or request.headers.get("Authorization", "").startswith(
             "bce-"
         )
-        return request.path == "/" and "action" in request.GET and is_signed
+        query = request.META.get("QUERY_STRING", "")
+        return request.path == "/" and is_signed and _ACTION.search(query) is not None
 
     def urls(self) -> list[URLPattern]:
         return []

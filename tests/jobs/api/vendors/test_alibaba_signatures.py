@@ -560,6 +560,13 @@ def test_query_as_sdk_writes_it_is_accepted(owner: Signer, draft: Draft, query: 
 
 
 @EACH_SCHEME
+def test_query_of_too_many_values_is_refused(owner: Signer, draft: Draft) -> None:
+    signed = owner.sign(draft("list", "&".join(["a=1"] * 7000)))
+
+    assert error_of(signed.send()) == (400, "InvalidParameter")
+
+
+@EACH_SCHEME
 @pytest.mark.parametrize("part", ["dlc1%20x", "dlc1~x", "dlc1%2Ax", "%E8%AE%AD"])
 def test_path_with_encoded_characters_is_accepted(owner: Signer, draft: Draft, part: str) -> None:
     signed = owner.sign(replace(draft("list"), path=f"/api/v1/jobs/{part}"))

@@ -186,6 +186,17 @@ def test_session_does_not_authenticate_api(people: People) -> None:
     refused(cast("HttpResponse", answer), 403, "AccessDenied")
 
 
+@pytest.mark.parametrize("path", ["/", "/api/v1/aijobs"])
+def test_query_of_too_many_values_is_refused(owner: Aihc, path: str) -> None:
+    query = "&".join(["action=DescribeJobs", *["a=1"] * 7000])
+    answer = owner._client.get(
+        f"{path}?{query}",
+        headers={"Host": HOST, "Authorization": owner.authorization("GET", path, query)},
+    )
+
+    refused(cast("HttpResponse", answer), 400, "InvalidParam")
+
+
 @pytest.mark.parametrize("is_strict", [True, False])
 def test_home_page_of_browser_is_no_api(people: People, is_strict: bool) -> None:
     client = Client(enforce_csrf_checks=is_strict)
