@@ -19,13 +19,14 @@ ACS3: Final = "ACS3-HMAC-SHA256"
 ROA: Final = "acs"
 BCE: Final = "bce-auth-v1"
 
+_KEY: Final = r"[A-Za-z0-9._-]+"
 _ACS3: Final = re.compile(
-    rf"{ACS3} +Credential=(?P<key>[^,\s]+), *SignedHeaders=(?P<headers>[^,\s]+)"
+    rf"{ACS3} +Credential=(?P<key>{_KEY}), *SignedHeaders=(?P<headers>[^,\s]+)"
     r", *Signature=(?P<signature>[0-9a-f]{64})"
 )
-_ROA: Final = re.compile(rf"{ROA} (?P<key>[^:\s]+):(?P<signature>[A-Za-z0-9+/]{{27}}=)")
+_ROA: Final = re.compile(rf"{ROA} (?P<key>{_KEY}):(?P<signature>[A-Za-z0-9+/]{{27}}=)")
 _BCE: Final = re.compile(
-    rf"{BCE}/(?P<key>[^/\s]+)/(?P<time>[0-9TZ:-]{{20}})/(?P<seconds>[0-9]{{1,9}})"
+    rf"{BCE}/(?P<key>{_KEY})/(?P<time>[0-9TZ:-]{{20}})/(?P<seconds>[0-9]{{1,9}})"
     r"/(?P<headers>[^/\s]*)/(?P<signature>[0-9a-f]{64})"
 )
 
@@ -94,13 +95,13 @@ def parse_roa(authorization: str) -> Claim | None:
 def sign_roa(request: SignedRequest, secret: str) -> str:
     """Return the ROA HMAC-SHA1 signature, in base64.
 
+    The path is signed as it is sent, the values of the query as they were before they were encoded.
     All `x-acs-` headers are covered; the body is covered by Content-MD5 alone, which clients don't send.
     Asynchronous clients add a Content-Type to requests without a body after they have signed them.
     """
     headers = request.headers
     pairs = sorted(parse_qsl(request.query, keep_blank_values=True))
     query = "&".join(f"{key}={value}" if value else key for key, value in pairs)
-    path = unquote(request.path)
     text = "\n".join(
         [
             request.method,
@@ -109,7 +110,7 @@ def sign_roa(request: SignedRequest, secret: str) -> str:
             headers.get("content-type", "") if request.body else "",
             headers.get("date", ""),
             *(f"{name}:{headers[name]}" for name in sorted(headers) if name.startswith("x-acs-")),
-            f"{path}?{query}" if query else path,
+            f"{request.path}?{query}" if query else request.path,
         ]
     )
     digest = hmac.new(secret.encode(), text.encode(), hashlib.sha1).digest()

@@ -12,8 +12,10 @@ for signing in is answered 146 times a second here and 27 times by Django's hand
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from http import HTTPStatus
 from io import BytesIO
 from typing import IO, Any, Final, cast
 
@@ -27,7 +29,8 @@ from django.db import close_old_connections
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve, set_script_prefix
 
-from console.server import openpai_host
+from console.server import openpai_host, sdk_host
+from jobs.api.vendors import registry
 from jobs.live import bodies
 
 
@@ -52,7 +55,7 @@ class Handler(ASGIHandler):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        scope = openpai_host.with_prefix(scope)
+        scope = openpai_host.with_prefix(sdk_host.with_plain_host(scope))
         view = _view(scope["path"])
         receive = bodies.Patient(receive)
         try:
@@ -62,7 +65,7 @@ class Handler(ASGIHandler):
                 else await self._read(scope, view, receive)
             )
         except RequestAborted as aborted:
-            await _refuse(aborted, send)
+            await self._refuse(aborted, scope, send)
             return
         if iscoroutinefunction(view):
             with body:
@@ -88,6 +91,21 @@ class Handler(ASGIHandler):
         headers = scope["headers"]
         most = bodies.most_of(view, headers)
         return await self._reader.read(receive, most, bodies.length_of(headers))
+
+    async def _refuse(self, aborted: RequestAborted, scope: Any, send: Any) -> None:
+        """Say why a body was not read to its end, and hang up; nothing to whoever has left.
+
+        Vendors' clients read it in the vendor's own words.
+        """
+        if type(aborted) not in _REFUSALS:
+            return
+        status, text = _REFUSALS[type(aborted)]
+        request, _error = self.create_request(scope, BytesIO())
+        answer = registry.refuse(request, status, text) if request is not None else None
+        answer = answer or HttpResponse(f"{text}\n", status=status, content_type="text/plain")
+        answer.headers["Content-Length"] = str(len(answer.content))
+        answer.headers["Connection"] = "close"
+        await self.send_response(answer, send)
 
     def _respond(self, scope: Any, body: Any) -> HttpResponseBase:
         """The whole answer, or one that is yet to be streamed; in a thread."""
@@ -137,24 +155,14 @@ class _Given:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-_REFUSALS: Final = {
-    bodies.BodyTooLong: (413, b"The request is too large.\n"),
-    bodies.TooSlow: (408, b"The request took too long.\n"),
-    bodies.TooManyBodies: (503, b"Too much is being sent at the moment; try again in a minute.\n"),
+_REFUSALS: Final[Mapping[type[RequestAborted], tuple[HTTPStatus, str]]] = {
+    bodies.BodyTooLong: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large."),
+    bodies.TooSlow: (HTTPStatus.REQUEST_TIMEOUT, "The request took too long."),
+    bodies.TooManyBodies: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Too much is being sent at the moment; try again in a minute.",
+    ),
 }
-
-
-async def _refuse(aborted: RequestAborted, send: Any) -> None:
-    """Say why a body was not read to its end, and hang up; nothing to whoever has left."""
-    status, text = _REFUSALS.get(type(aborted), (0, b""))
-    if status:
-        headers = [
-            (b"content-type", b"text/plain"),
-            (b"content-length", b"%d" % len(text)),
-            (b"connection", b"close"),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": text})
 
 
 def _view(path: str) -> Any:

@@ -104,6 +104,26 @@ def run(job: Job, release: str) -> Iterator[Run]:
         yield lambda code: run_client(release, code, **environ)
 
 
+@pytest.mark.parametrize("form", ["http://{}", "{}/", "{}/prefix"])
+def test_sdk_takes_endpoint_with_scheme_slash_or_prefix(job: Job, release: str, form: str) -> None:
+    issued = access_keys.issue(job.owner, scopes=tokens.SCOPES)
+    with web_server() as url:
+        listed, found = run_client(
+            release,
+            """
+say(client.list_jobs(models.ListJobsRequest(display_name="", show_own=True)).body)
+refused(client.get_job, "dlc1 x~*", *([models.GetJobRequest()] if hasattr(models, "GetJobRequest") else []))
+""",
+            ENDPOINT=form.format(url.removeprefix("http://")),
+            ALIBABA_CLOUD_ACCESS_KEY_ID=issued.row.key_id,
+            ALIBABA_CLOUD_ACCESS_KEY_SECRET=issued.secret,
+            JOB="",
+            POD="",
+        )
+    assert [each["JobId"] for each in listed["Jobs"]] == [f"dlc{job.public_id}"]
+    assert found["code"] == "ResourceNotFound"
+
+
 def test_sdk_finds_a_small_spec_first(run: Run) -> None:
     (specs,) = run(
         """

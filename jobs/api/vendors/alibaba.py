@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
 from jobs.api.native.auth import Caller
 from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError
@@ -64,6 +64,7 @@ class AlibabaApi(VendorApi):
         ErrorKind.UNSUPPORTED: (400, "UnsupportedOperation"),
         ErrorKind.CONFLICT: (409, "OperationConflict"),
         ErrorKind.TOO_LARGE: (413, "RequestEntityTooLarge"),
+        ErrorKind.TOO_SLOW: (408, "RequestTimeout"),
         ErrorKind.TOO_MANY: (429, "Throttling.User"),
         ErrorKind.READ_ONLY: (503, "ServiceUnavailable"),
         ErrorKind.OUTAGE: (503, "ServiceUnavailable"),
@@ -77,7 +78,7 @@ class AlibabaApi(VendorApi):
         status, code, message = _AUTHENTICATION[refused.failure]
         return VendorError(status, code, message.format(detail=refused.detail))
 
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         body = {
             "RequestId": request_id,
             "Code": error.code,

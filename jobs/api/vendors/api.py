@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Final
 
 import structlog
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
 
@@ -58,6 +58,7 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"
     CONFLICT = "conflict"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
     TOO_MANY = "too_many"
     READ_ONLY = "read_only"
     OUTAGE = "outage"
@@ -102,7 +103,7 @@ class VendorApi(ABC):
         """Return the vendor's error of a request that is not authenticated."""
 
     @abstractmethod
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         """Return an error as the vendor's clients read it."""
 
     def render_answer(self, call: Call, answer: JsonObject) -> HttpResponseBase:
@@ -153,7 +154,7 @@ class VendorApi(ABC):
         if operation.view is None:
             raise self.error(ErrorKind.UNSUPPORTED, f"{operation.name}: {operation.note}")
         text, fields = self.read_body(request, operation)
-        sources = {Location.QUERY: request.GET.dict(), Location.BODY: fields, Location.PATH: in_path}
+        sources = {Location.QUERY: read_query(request), Location.BODY: fields, Location.PATH: in_path}
         values = {**in_path, **read_values(operation.parameters, sources)}
         call = Call(request, operation, caller, values, text, request_id)
         answer = operation.view(call)
@@ -199,6 +200,14 @@ class VendorApi(ABC):
     def describe_status(self, status: int, message: str) -> VendorError:
         """Return the vendor's error for a plain HTTP status, of what happened before its operation began."""
         return self.error(_KINDS_BY_STATUS.get(status, ErrorKind.INTERNAL), message)
+
+
+def read_query(request: HttpRequest) -> dict[str, Any]:
+    """Return the values of a query.  Raises InvalidParameters."""
+    try:
+        return request.GET.dict()
+    except TooManyFieldsSent as error:
+        raise InvalidParameters([WrongValue("query", "fewer values")]) from error
 
 
 def decode_body(request: HttpRequest) -> str:
@@ -248,6 +257,7 @@ _KINDS_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     HTTPStatus.BAD_REQUEST: ErrorKind.INVALID,
     HTTPStatus.FORBIDDEN: ErrorKind.FORBIDDEN,
     HTTPStatus.NOT_FOUND: ErrorKind.NO_OPERATION,
+    HTTPStatus.REQUEST_TIMEOUT: ErrorKind.TOO_SLOW,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ErrorKind.TOO_LARGE,
     HTTPStatus.TOO_MANY_REQUESTS: ErrorKind.TOO_MANY,
     HTTPStatus.SERVICE_UNAVAILABLE: ErrorKind.OUTAGE,

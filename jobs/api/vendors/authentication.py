@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -32,6 +33,9 @@ LONGEST_VALIDITY: Final = timedelta(hours=1)
 LONGEST_NONCE: Final = 200
 _SIGNED: Final = frozenset({"host", "x-acs-date", "x-acs-signature-nonce", "x-acs-content-sha256"})
 """Headers that an ACS3 signature has to cover; without them it could be used for another request."""
+SENT_HOST: Final = "sent_host"
+"""The key of an ASGI scope with the Host header that was sent, where another one took its place."""
+
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -89,7 +93,7 @@ def authenticate_baidu(request: HttpRequest) -> Caller:
         raise AuthenticationRefused(AuthenticationFailure.MALFORMED, "host")
     signed_at = _parse_iso(claim.time)
     validity = min(timedelta(seconds=claim.seconds), LONGEST_VALIDITY)
-    if signed_at is None or not signed_at - WINDOW <= timezone.now() <= signed_at + validity:
+    if signed_at is None or not -WINDOW <= timezone.now() - signed_at <= validity:
         raise AuthenticationRefused(AuthenticationFailure.STALE, claim.time)
     return _verify(request, claim, partial(signatures.sign_bce, signed, claim))
 
@@ -108,9 +112,12 @@ def authenticate_token(request: HttpRequest, token: str) -> Caller:
 
 def signed_request(request: HttpRequest) -> SignedRequest:
     """Return a request as its sender signed it."""
-    raw_path = getattr(request, "scope", {}).get("raw_path")
+    scope = getattr(request, "scope", {})
+    raw_path = scope.get("raw_path")
     path = raw_path.decode("ascii") if raw_path else quote(request.path, safe="/~")
-    headers: Mapping[str, str] = {name.lower(): value for name, value in request.headers.items()}
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if SENT_HOST in scope:
+        headers["host"] = scope[SENT_HOST]
     return SignedRequest(
         request.method or "GET", path, request.META.get("QUERY_STRING", ""), headers, request.body
     )
@@ -118,7 +125,7 @@ def signed_request(request: HttpRequest) -> SignedRequest:
 
 def _by_acs3(request: HttpRequest, claim: Claim | None) -> Caller:
     if claim is None:
-        raise AuthenticationRefused(AuthenticationFailure.MALFORMED)
+        raise AuthenticationRefused(AuthenticationFailure.MALFORMED, "Authorization")
     if missing := _SIGNED - set(claim.headers):
         raise AuthenticationRefused(AuthenticationFailure.MALFORMED, ", ".join(sorted(missing)))
     signed = signed_request(request)
@@ -133,13 +140,22 @@ def _by_acs3(request: HttpRequest, claim: Claim | None) -> Caller:
 
 def _by_roa(request: HttpRequest, claim: Claim | None) -> Caller:
     if claim is None:
-        raise AuthenticationRefused(AuthenticationFailure.MALFORMED)
+        raise AuthenticationRefused(AuthenticationFailure.MALFORMED, "Authorization")
     signed = signed_request(request)
     text = signed.headers.get("date", "")
     _check_clock(_parse_rfc(text), text)
+    if not _matches_md5(signed):
+        raise AuthenticationRefused(AuthenticationFailure.MISMATCH, "content-md5")
     caller = _verify(request, claim, partial(signatures.sign_roa, signed))
     _use_nonce(request, signed)
     return caller
+
+
+def _matches_md5(signed: SignedRequest) -> bool:
+    """Tell whether the body is the one that Content-MD5 covers, if the header was sent."""
+    sent = signed.headers.get("content-md5")
+    digest = hashlib.md5(signed.body, usedforsecurity=False).digest()
+    return sent is None or sent == base64.b64encode(digest).decode()
 
 
 def _verify(request: HttpRequest, claim: Claim, sign: Callable[[str], str]) -> Caller:
@@ -165,7 +181,7 @@ def _holder(pk: int) -> User | None:
 
 def _check_clock(signed_at: datetime | None, text: str) -> None:
     if signed_at is None or abs(timezone.now() - signed_at) > WINDOW:
-        raise AuthenticationRefused(AuthenticationFailure.STALE, text)
+        raise AuthenticationRefused(AuthenticationFailure.STALE, text or "none")
 
 
 def _use_nonce(request: HttpRequest, signed: SignedRequest) -> None:
@@ -209,6 +225,6 @@ def _parse_iso(text: str) -> datetime | None:
 def _parse_rfc(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

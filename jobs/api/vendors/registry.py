@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 
 from jobs.api.vendors.aihc.api import AihcV1, AihcV2
@@ -27,7 +27,12 @@ def find(request: HttpRequest) -> VendorApi | None:
     return next((api for api in APIS if api.owns(request)), None)
 
 
-def refuse(request: HttpRequest, status: int, message: str) -> HttpResponseBase | None:
+def find_by_path(path: str) -> VendorApi | None:
+    """Return the API that has a path among its own, if any; AIHC's version 2 has none."""
+    return next((api for api in APIS if path.startswith(api.prefixes)), None)
+
+
+def refuse(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
     """Return the vendor's error for what went wrong outside of an operation; None for other addresses."""
     api = find(request)
     if api is None:

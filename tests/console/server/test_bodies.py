@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -114,3 +116,58 @@ def test_sender_answered_early_is_disconnected(at: tuple[str, int], monkeypatch:
     with socket.create_connection(at, timeout=60) as connection:
         connection.sendall(head + b"x")
         assert status_of(answer_of(connection)) == 401
+
+
+VENDORS: Final = {
+    "PAI-DLC": ("/api/v1/jobs", "Code", "RequestEntityTooLarge", "RequestTimeout", "ServiceUnavailable"),
+    "AIHC v1": ("/api/v1/aijobs", "code", "EntityTooLarge", "RequestTimeout", "ServiceUnavailable"),
+    "AIHC v2": ("/?action=CreateJob", "code", "EntityTooLarge", "RequestTimeout", "ServiceUnavailable"),
+    "OpenPAI": (
+        "/rest-server/api/v2/jobs",
+        "code",
+        "InvalidParametersError",
+        "RequestTimeoutError",
+        "UnknownError",
+    ),
+}
+"""An address of each API; the key of the code in its errors; its codes of bodies too large, slow, many."""
+
+EACH_VENDOR: Final = pytest.mark.parametrize("vendor", VENDORS)
+
+
+def error_of(answer: bytes, key: str) -> tuple[int, str]:
+    """Return status and code of a vendor's error."""
+    head, _blank, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head.lower()
+    assert b"connection: close" in head.lower()
+    assert f"content-length: {len(body)}".encode() in head.lower()
+    error = json.loads(body)
+    assert error[{"Code": "Message", "code": "message"}[key]]
+    return status_of(answer), error[key]
+
+
+@EACH_VENDOR
+def test_body_over_the_limit_is_refused_as_vendor_does(at: tuple[str, int], vendor: str) -> None:
+    path, key, code, _slow, _many = VENDORS[vendor]
+    with socket.create_connection(at, timeout=60) as connection:
+        connection.sendall(post(20_000_000_000, "X-API-Version: v2", path=path))
+        assert error_of(answer_of(connection), key) == (413, code)
+
+
+@EACH_VENDOR
+def test_stalled_body_is_timed_out_as_vendor_does(at: tuple[str, int], vendor: str) -> None:
+    path, key, _large, code, _many = VENDORS[vendor]
+    with socket.create_connection(at, timeout=60) as connection:
+        connection.sendall(post(10, "X-API-Version: v2", path=path) + b"x")
+        assert error_of(answer_of(connection), key) == (408, code)
+
+
+@EACH_VENDOR
+def test_body_beyond_memory_budget_is_refused_as_vendor_does(
+    at: tuple[str, int], monkeypatch: pytest.MonkeyPatch, vendor: str
+) -> None:
+    monkeypatch.setattr(bodies, "AT_ONCE_BYTES", 1000)
+    path, key, _large, _slow, code = VENDORS[vendor]
+    with socket.create_connection(at, timeout=60) as connection:
+        connection.sendall(post(2000, "X-API-Version: v2", path=path) + b"x" * 1500)
+        assert error_of(answer_of(connection), key) == (503, code)

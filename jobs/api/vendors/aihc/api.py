@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import URLPattern
 
 from jobs.api.native.auth import Caller
@@ -40,6 +41,9 @@ _AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
 }
 
 
+_ACTION: Final = re.compile(r"(?:^|&)action(?:=|&|$)")
+"""The name of an operation in a query, which is not read whole: it may have too many values to be read."""
+
 _REQUEST_ID: Final = "x-bce-request-id"
 
 
@@ -55,6 +59,7 @@ class AihcApi(VendorApi):
         ErrorKind.UNSUPPORTED: (400, "UnsupportedOperation"),
         ErrorKind.CONFLICT: (409, "OperationConflict"),
         ErrorKind.TOO_LARGE: (413, "EntityTooLarge"),
+        ErrorKind.TOO_SLOW: (408, "RequestTimeout"),
         ErrorKind.TOO_MANY: (429, "RequestLimitExceeded"),
         # The SDK repeats a request after 500 and 503: both only where nothing was done.
         ErrorKind.READ_ONLY: (403, "ServiceReadOnly"),
@@ -78,7 +83,7 @@ class AihcApi(VendorApi):
         is_body = any(each.path == "body" for each in every)
         return VendorError(error.status, "MalformedJSON", error.message) if is_body else error
 
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         body = {"code": error.code, "message": error.message, "requestId": request_id}
         headers = {**error.headers, _REQUEST_ID: request_id}
         return JsonResponse(body, status=error.status, headers=headers)
@@ -119,7 +124,8 @@ class AihcV2(AihcApi):
         is_signed = "X-API-Version" in request.headers or request.headers.get("Authorization", "").startswith(
             "bce-"
         )
-        return request.path == "/" and "action" in request.GET and is_signed
+        query = request.META.get("QUERY_STRING", "")
+        return request.path == "/" and is_signed and _ACTION.search(query) is not None
 
     def urls(self) -> list[URLPattern]:
         return []

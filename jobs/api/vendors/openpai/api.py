@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 
 from jobs.api.native.auth import Caller
@@ -39,6 +39,7 @@ class OpenPai(VendorApi):
         ErrorKind.UNSUPPORTED: (501, "NotImplementedError"),
         ErrorKind.CONFLICT: (409, "ConflictJobError"),
         ErrorKind.TOO_LARGE: (413, "InvalidParametersError"),
+        ErrorKind.TOO_SLOW: (408, "RequestTimeoutError"),
         ErrorKind.TOO_MANY: (429, "TooManyRequestsError"),
         ErrorKind.READ_ONLY: (503, "ReadOnlyError"),
         ErrorKind.OUTAGE: (503, "UnknownError"),
@@ -72,7 +73,7 @@ class OpenPai(VendorApi):
         """Return Joi's sentence for the first one, which is where it stops."""
         return errors.invalid_parameters(_joi_sentence(next(iter(wrong))))
 
-    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponseBase:
+    def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         body = {"code": error.code, "message": error.message}
         return JsonResponse(body, status=error.status, headers=error.headers)
 

@@ -126,6 +126,14 @@ def test_signature_stale_is_refused(owner: Aihc, shift: timedelta, seconds: int)
     refused(call(owner, signature), 403, "RequestTimeTooSkewed")
 
 
+@pytest.mark.parametrize("year", [1, 9999])
+def test_signature_of_senseless_date_is_refused(owner: Aihc, year: int) -> None:
+    signature = owner.authorization("POST", "/", QUERY, signed_at=datetime(year, 1, 1, tzinfo=UTC))
+    signature = signature.replace("/1-01-01T", "/0001-01-01T")
+
+    refused(call(owner, signature), 403, "RequestTimeTooSkewed")
+
+
 def test_signature_of_unknown_key_is_refused(owner: Aihc) -> None:
     stranger = Aihc("JCAKnobody", owner.secret)
 
@@ -176,6 +184,17 @@ def test_session_does_not_authenticate_api(people: People) -> None:
     answer = client.post(f"/?{QUERY}", "{}", content_type="application/json", headers={"X-API-Version": "v2"})
 
     refused(cast("HttpResponse", answer), 403, "AccessDenied")
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/aijobs"])
+def test_query_of_too_many_values_is_refused(owner: Aihc, path: str) -> None:
+    query = "&".join(["action=DescribeJobs", *["a=1"] * 7000])
+    answer = owner._client.get(
+        f"{path}?{query}",
+        headers={"Host": HOST, "Authorization": owner.authorization("GET", path, query)},
+    )
+
+    refused(cast("HttpResponse", answer), 400, "InvalidParam")
 
 
 @pytest.mark.parametrize("is_strict", [True, False])
