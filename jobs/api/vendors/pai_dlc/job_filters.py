@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, JSONField, Q, QuerySet, TextField
-from django.db.models.fields.json import KeyTextTransform, KeyTransform, compile_json_path
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
@@ -93,11 +94,11 @@ class _Text(KeyTextTransform):
     """
 
     def as_sqlite(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_extra: Any
     ) -> tuple[str, tuple[Any, ...]]:
-        lhs, params, (*path, key) = self.preprocess_lhs(compiler, connection)
+        lhs, params, (*outer, key) = self.preprocess_lhs(compiler, connection)
         sql = f"(SELECT member.value FROM JSON_EACH({lhs}, %s) AS member WHERE member.key = %s)"  # noqa: S608 a column
-        return sql, (*params, compile_json_path(path), key)
+        return sql, (*params, "$" + "".join(f".{json.dumps(each)}" for each in outer), key)
 
 
 def _text_of(key: str, container: object) -> Cast:
