@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -37,7 +38,7 @@ def create_job(call: Call) -> JsonObject:
         target = _target_of(document.parsed.spec)
         job = _submit(call, document, target)
     except Refused as refused:
-        raise _describe(refused, call.text) from None
+        raise _describe(refused, document) from None
     return {"JobId": job_id(job)}
 
 
@@ -48,8 +49,13 @@ def _submit(call: Call, document: Document, target: submission.JobTarget) -> Job
     return submit_once(call.person, document, target, call.request_id, _REPETITIONS)
 
 
-def _describe(refused: Refused, text: str) -> VendorError:
-    return refusal(ErrorKind.INVALID, " ".join(sentences_of(refused, text)))
+def _describe(refused: Refused, document: Document) -> VendorError:
+    """Return the vendor's error; a field of the job is named by its place in the request."""
+    problems = refused.problems
+    if not document.problems:
+        places = document.places
+        problems = tuple(replace(each, pointer=places.pointer_of(each.pointer)) for each in problems)
+    return refusal(ErrorKind.INVALID, " ".join(sentences_of(Refused(problems), document.text)))
 
 
 def _target_of(spec: JobSpec) -> submission.JobTarget:

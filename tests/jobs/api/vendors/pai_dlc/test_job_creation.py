@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.utils import timezone
 
 from jobs.models import Job, JobFile, JobSecret, Visibility
+from jobs.scheduling import reconcile
 from jobs.submission import job_submission
 from quotas.accounts import tokens
 from tests.factories import make_cluster, make_quota, make_workspace
@@ -81,6 +84,28 @@ def test_create_job_names_every_problem_with_its_pointer(people: People) -> None
     assert found["Code"] == "InvalidParameter"
     for pointer in ("/JobType: ", "/Priority: ", "/UserCommand: "):
         assert pointer in found["Message"]
+
+
+def test_create_job_names_what_is_unknown_by_its_place_in_the_request(
+    people: People, settings: LazySettings
+) -> None:
+    settings.CONSOLE_LOCAL = {"cpu_milli": 8000, "memory_mib": 65536, "gpus": {}, "engine": "none"}
+    worker = {**REQUEST["JobSpecs"][0], "ResourceConfig": {"CPU": "1", "Memory": "2Gi", "GPU": "64"}}
+    body = {
+        **REQUEST,
+        "JobSpecs": [worker],
+        "DataSources": [{"DataSourceId": "d-1"}, {"DataSourceId": "d-2"}],
+        "CodeSource": {"CodeSourceId": "code-1"},
+    }
+    reconcile.take_inventory(people.quota.cluster_id)
+    message = json.loads(Dlc(people.owner).send("post", "jobs", body).content)["Message"]
+    assert set(re.findall(r"(?:^| )(/\S*): ", message)) == {
+        "/JobSpecs/0/ResourceConfig/GPU",
+        "/JobSpecs/0/Image",
+        "/DataSources/0/DataSourceId",
+        "/DataSources/1/DataSourceId",
+        "/CodeSource/CodeSourceId",
+    }
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": "' + b"\\ud800" + b'"}'])
