@@ -63,6 +63,29 @@ class FieldPositions:
             nearest = nearest or (None if own else place)
         return nearest or next(filter(None, map(self._locate_known, self._list_neighbours(path))), None)
 
+    def pointer_of(self, path: str) -> str:
+        """Return the pointer in the text to the JobSpec's field at `path`, or to what is around it.
+
+        A pointer that leads to no field of the JobSpec is returned as it is.
+        """
+        nearest = None
+        for pointer, own in self._spellings(path):
+            found = self._enclosing(pointer)
+            if found == pointer:
+                return found
+            nearest = nearest or (None if own else found)
+        return nearest or path
+
+    def _enclosing(self, pointer: str) -> str:
+        """Return the pointer to what the text has of `pointer`: itself, or what is around it."""
+        while pointer:
+            outer = pointer.rpartition("/")[0]
+            place = self._locate_known(pointer)
+            if place and place != self._locate_known(outer):
+                break
+            pointer = outer
+        return pointer
+
     def _locate_known(self, pointer: str) -> Position | None:
         """Return the position of `pointer`, if more is found than the text as a whole.
 

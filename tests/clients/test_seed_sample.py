@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -70,11 +72,13 @@ def run(stack: Stack, release: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this site that stands for the vendor's file system."""
-    folder = tmp_path_factory.mktemp("nas")
-    (folder / "a-file-of-the-dataset").touch()
-    return folder
+def storage() -> Iterator[Path]:
+    """A folder of this site that stands for the vendor's file system; jobs run as somebody else."""
+    with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "a-file-of-the-dataset").touch()
+        yield folder
 
 
 def mapped(storage: Path) -> dict[str, object]:
@@ -102,19 +106,28 @@ def test_seed_sample_on_this_machine_ends_succeeded(stack: Stack, release: str) 
 
 
 def test_seed_sample_on_slurm_ends_succeeded(slurm: Slurm, storage: Path) -> None:
-    config = {
-        "configuration": str(slurm.configuration),
-        "allow_plain": True,
-        **mapped(storage),
-    }
+    """The dataset is registered already, at a folder of the cluster: the program takes it as it is."""
     page()
+    config = {"configuration": str(slurm.configuration), "allow_plain": True}
     with running(MACHINE) as stack:
         stack.manage("add_cluster", "hpc", "--title", "HPC", "--config", json.dumps(config))
         quota = {"hpc": {"all": {"name": "All of it"}}}
-        site = {"version": 1, "workspaces": {"a-lab": {"name": "A lab", "quotas": quota}}}
+        site = {"version": 1, "workspaces": {"default": {"name": "Default", "quotas": quota}}}
         stack.manage("apply", "-", stdin=json.dumps(site))
+        stack.python(
+            "from quotas.models import Cluster\nCluster.objects.exclude(slug='hpc').update(enabled=False)\n"
+        )
+        dataset = {
+            "name": "example-nas-data",
+            "workspace": "default",
+            "source": "host",
+            "uri": str(storage),
+            "mount_path": "/mnt/data/nas",
+        }
+        with closing(stack.client()) as client:
+            client.post("/api/console/v1/assets/datasets", json=dataset).raise_for_status()
         printed = run(stack, "dlc-1.4.0")
         assert ") is Succeeded\n" in printed
-        assert "HPC" in stack.python(
-            "from jobs.models import Job\nprint(Job.objects.get(name='sample-dlc-job').cluster.name)\n"
-        )
+        with closing(stack.client()) as client:
+            [job] = client.get("/api/console/v1/jobs").raise_for_status().json()["jobs"]
+        assert (job["cluster"], job["name"]) == ("hpc", "sample-dlc-job")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import F, Func, JSONField, Q, QuerySet, TextField, Value
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, JSONField, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
-from django.db.models.functions import Cast, NullIf
+from django.db.models.functions import Cast
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
 from jobs.api.vendors.operations import Call, Kind, Parameter, Support
@@ -84,13 +87,27 @@ _SETTINGS: Final = ("BusinessUserId", "Caller", "PipelineId")
 _SPEC: Final = Cast("file__spec_json", JSONField())
 
 
+class _Text(KeyTextTransform):
+    """The text of a member of a JSON object.
+
+    SQLite takes a key of digits in a path for a position in a list, and Django its null for the text "null".
+    """
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_extra: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        lhs, params, (*outer, key) = self.preprocess_lhs(compiler, connection)
+        sql = f"(SELECT member.value FROM JSON_EACH({lhs}, %s) AS member WHERE member.key = %s)"  # noqa: S608 a column
+        return sql, (*params, "$" + "".join(f".{json.dumps(each)}" for each in outer), key)
+
+
 def _text_of(key: str, container: object) -> Cast:
     """Return the text of a member of a JSON column, to be compared as such."""
-    return Cast(KeyTextTransform(key, container), TextField())
+    return Cast(_Text(key, container), TextField())
 
 
-FRAMEWORK: Final = NullIf(_text_of("framework", _SPEC), Value("null", output_field=TextField()))
-"""The framework in a job's file; SQLite has JSON's null as a text."""
+FRAMEWORK: Final = _text_of("framework", _SPEC)
+"""The framework in a job's file."""
 
 
 def filtered_jobs(call: Call) -> QuerySet[Job]:

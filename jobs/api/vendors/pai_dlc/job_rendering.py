@@ -20,6 +20,7 @@ RESOURCE_LEVEL: Final = "L0"
 _FINISHED: Final[Mapping[State, str]] = {
     State.SUCCEEDED: "GmtSuccessedTime",  # sic
     State.FAILED: "GmtFailedTime",
+    State.LOST: "GmtFailedTime",
     State.STOPPED: "GmtStoppedTime",
 }
 _EMPTY: Final[JsonObject] = {

@@ -14,11 +14,14 @@ def refusal(kind: ErrorKind, message: str) -> VendorError:
 
 
 def refuse_unsupported(call: Call) -> None:
-    """Raise the vendor's error that names the given parameters which the console does not support."""
+    """Raise the vendor's error that names the given parameters which the console does not support.
+
+    An empty list is none: the SDK sends one for every list that is not set, from 1.11.6 on.
+    """
     given = [
         each
         for each in call.operation.parameters
-        if each.support is Support.REFUSED and call.values[each.name] != each.default
+        if each.support is Support.REFUSED and call.values[each.name] not in (each.default, [])
     ]
     if given:
         sentences = " ".join(f"{each.name} is not supported: {each.note}" for each in given)

@@ -40,7 +40,8 @@ _OPEN: Final = frozenset(State) - TERMINAL
 
 STATUSES: Final = (
     StatusRow("Succeeded", frozenset({State.SUCCEEDED})),
-    StatusRow("Failed", frozenset({State.FAILED})),
+    # The vendor has no word for a lost job, and clients poll for an end.  A job that reappears runs again.
+    StatusRow("Failed", frozenset({State.FAILED, State.LOST})),
     StatusRow("Stopped", frozenset({State.STOPPED})),
     StatusRow("Stopping", _OPEN, frozenset({Phase.STOPPING})),
     StatusRow("Restarting", _OPEN, frozenset({Phase.RESTARTING})),
@@ -53,8 +54,7 @@ STATUSES: Final = (
     StatusRow("Queuing", _HANDED_OVER, frozenset({Phase.QUEUING})),
     StatusRow("EnvPreparing", _HANDED_OVER),
     StatusRow("EnvPreparing", _STARTED, frozenset({Phase.ENV_PREPARING})),
-    # A lost job may reappear and run on: the vendor has no word for it, and clients wait for an end.
-    StatusRow("Running", _STARTED | {State.LOST}),
+    StatusRow("Running", _STARTED),
 )
 """The first row that covers a job has its status (the vendor's page, "Status")."""
 
@@ -98,6 +98,7 @@ HISTORY: Final[Mapping[Event.Kind, str]] = {
     Event.Kind.ADMITTED: "EnvPreparing",
     Event.Kind.STARTED: "Running",
     Event.Kind.REQUEUED: "Restarting",
+    Event.Kind.LOST: "Failed",
     Event.Kind.FOUND_AGAIN: "Running",
     Event.Kind.END_WANTED: "Stopping",
 }

@@ -68,13 +68,18 @@ def test_update_job_keeps_priority_of_running_job(people: People, running: Job) 
 
 
 def test_update_job_names_what_cannot_be_changed(people: People, running: Job) -> None:
-    body = {"Description": "x", "UserCommand": "y", "JobSpecs": [], "Accessibility": "PUBLIC"}
+    body = {"Description": "x", "UserCommand": "y", "JobSpecs": [{}], "Accessibility": "PUBLIC"}
     answer = Dlc(people.owner).send("put", address(running), body)
     found = json.loads(answer.content)
     assert (answer.status_code, found["Code"]) == (400, "UnsupportedOperation")
     for name in ("Description", "UserCommand", "JobSpecs"):
         assert name in found["Message"]
     assert fresh(running).visibility == Visibility.PRIVATE
+
+
+def test_update_job_takes_empty_list_of_the_sdk_for_none(people: People, running: Job) -> None:
+    Dlc(people.owner).put(address(running), {"JobSpecs": [], "Accessibility": "PUBLIC"})
+    assert fresh(running).visibility == Visibility.PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,8 @@ def test_update_job_refuses_wrong_values(people: People, running: Job, body: Any
 def test_stop_job_ends_queued_job(people: People, queued: Job) -> None:
     answer = Dlc(people.owner).send("post", f"{address(queued)}/stop")
     assert answer.status_code == 200
-    assert json.loads(answer.content)["JobId"] == f"dlc{queued.public_id}"
+    body = json.loads(answer.content)
+    assert (body.keys(), body["JobId"]) == ({"RequestId", "JobId"}, f"dlc{queued.public_id}")
     assert fresh(queued).state == State.STOPPED
     assert Dlc(people.owner).send("post", f"{address(queued)}/stop").status_code == 200
 
@@ -95,7 +101,8 @@ def test_stop_job_ends_queued_job(people: People, queued: Job) -> None:
 def test_delete_job_is_for_ended_ones(people: People, running: Job) -> None:
     assert Dlc(people.owner).refusal("delete", address(running)) == (409, "OperationConflict")
     Job.objects.filter(pk=running.pk).update(state=State.FAILED)
-    assert Dlc(people.owner).delete(address(running))["JobId"] == f"dlc{running.public_id}"
+    answer = Dlc(people.owner).delete(address(running))
+    assert (answer.keys(), answer["JobId"]) == ({"RequestId", "JobId"}, f"dlc{running.public_id}")
     assert fresh(running).deleted_at
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
+from django.utils import timezone
 
 from jobs.models import Job, JobFile, JobSecret, Visibility
+from jobs.scheduling import reconcile
+from jobs.submission import job_submission
 from quotas.accounts import tokens
 from tests.factories import make_cluster, make_quota, make_workspace
 from tests.jobs.api.conftest import People
@@ -80,6 +86,28 @@ def test_create_job_names_every_problem_with_its_pointer(people: People) -> None
         assert pointer in found["Message"]
 
 
+def test_create_job_names_what_is_unknown_by_its_place_in_the_request(
+    people: People, settings: LazySettings
+) -> None:
+    settings.CONSOLE_LOCAL = {"cpu_milli": 8000, "memory_mib": 65536, "gpus": {}, "engine": "none"}
+    worker = {**REQUEST["JobSpecs"][0], "ResourceConfig": {"CPU": "1", "Memory": "2Gi", "GPU": "64"}}
+    body = {
+        **REQUEST,
+        "JobSpecs": [worker],
+        "DataSources": [{"DataSourceId": "d-1"}, {"DataSourceId": "d-2"}],
+        "CodeSource": {"CodeSourceId": "code-1"},
+    }
+    reconcile.take_inventory(people.quota.cluster_id)
+    message = json.loads(Dlc(people.owner).send("post", "jobs", body).content)["Message"]
+    assert set(re.findall(r"(?:^| )(/\S*): ", message)) == {
+        "/JobSpecs/0/ResourceConfig/GPU",
+        "/JobSpecs/0/Image",
+        "/DataSources/0/DataSourceId",
+        "/DataSources/1/DataSourceId",
+        "/CodeSource/CodeSourceId",
+    }
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": "' + b"\\ud800" + b'"}'])
 def test_create_job_refuses_body_that_is_no_request(people: People, body: bytes) -> None:
     answer = Dlc(people.owner)._api.send("post", "/api/v1/jobs", body)
@@ -117,6 +145,69 @@ def test_create_job_with_idempotency_key_runs_once(people: People) -> None:
     other = dlc._api._call("post", "/api/v1/jobs", changed, **options)
     assert (other.status_code, json.loads(other.content)["Code"]) == (409, "OperationConflict")
     assert Job.objects.count() == 1
+
+
+def crash_after_commit(people: People, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """Create a job whose answer is not made."""
+
+    def crash(point: str) -> None:
+        if point == "accept.after_commit":
+            raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job_submission, "fault", crash)
+        with pytest.raises(SystemExit):
+            Dlc(people.owner).post("jobs", REQUEST)
+    return Job.objects.latest("pk")
+
+
+def age(job: Job, seconds: int) -> None:
+    Job.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(seconds=seconds))
+
+
+def test_create_job_repeated_after_crash_answers_the_same_job(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = crash_after_commit(people, monkeypatch)
+    age(job, 10)
+    assert created(people) == job
+    assert created(people) != job  # it is answered by now
+
+
+@pytest.mark.parametrize("seconds", [0, 301])
+def test_create_job_without_answer_now_or_long_ago_is_another(
+    people: People, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    job = crash_after_commit(people, monkeypatch)
+    age(job, seconds)
+    assert created(people) != job
+
+
+def test_create_job_without_answer_is_no_other_request(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = crash_after_commit(people, monkeypatch)
+    age(job, 10)
+    assert created(people, UserCommand="other") != job
+    body_of_member = Dlc(people.member).post("jobs", REQUEST)
+    assert body_of_member["JobId"] != f"dlc{job.public_id}"
+
+
+def test_create_job_same_request_twice_creates_two(people: People) -> None:
+    first = created(people)
+    age(first, 10)
+    assert created(people) != first
+
+
+def test_create_job_failure_after_commit_answers_the_job(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(point: str) -> None:
+        if point == "accept.after_commit":
+            raise ArithmeticError
+
+    monkeypatch.setattr(job_submission, "fault", fail)
+    assert created(people) == Job.objects.get()
 
 
 def test_create_job_in_foreign_workspace_is_refused(people: People) -> None:

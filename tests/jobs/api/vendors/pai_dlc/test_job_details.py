@@ -99,7 +99,7 @@ def test_get_job_times_are_in_utc_to_the_second(people: People) -> None:
         (State.SUCCEEDED, Phase.ENDED, "Succeeded"),
         (State.FAILED, Phase.ENDED, "Failed"),
         (State.STOPPED, Phase.ENDED, "Stopped"),
-        (State.LOST, Phase.ENDED, "Running"),
+        (State.LOST, Phase.ENDED, "Failed"),
     ],
 )
 def test_status_of_state_and_phase(people: People, state: State, phase: Phase, status: str) -> None:
@@ -145,6 +145,23 @@ def test_get_job_history_has_each_status_once(people: People) -> None:
     assert all(one["EndTime"] == next_one["StartTime"] for one, next_one in pairwise(history))
     assert history[-1]["EndTime"] == history[-1]["StartTime"]
     assert history[-1]["ReasonCode"] == "JobStoppedByUser"
+
+
+def test_get_job_lost_has_failed_until_it_is_found_again(people: People) -> None:
+    job = make_job(State.LOST, owner=people.owner, quota=people.quota)
+    transitions.record(job, Event.Kind.STARTED)
+    transitions.record(job, Event.Kind.LOST, params={"state": "LOST", "reason": "lost", "cluster": "Local"})
+    found = get(people, job)
+    assert (found["Status"], found["SubStatus"], found["ReasonCode"]) == ("Failed", "Lost", "Lost")
+    assert "its outcome is unknown" in found["ReasonMessage"]
+    assert found["GmtFailedTime"] == found["GmtFinishTime"] != ""
+    assert [entry["Status"] for entry in found["StatusHistory"]] == ["Running", "Failed"]
+    assert found["StatusHistory"][-1]["ReasonCode"] == "Lost"
+    transitions.record(job, Event.Kind.FOUND_AGAIN)
+    Job.objects.filter(pk=job.pk).update(state=State.RUNNING, phase=Phase.RUNNING, ended_at=None)
+    found = get(people, job)
+    assert found["Status"] == "Running"
+    assert [entry["Status"] for entry in found["StatusHistory"]] == ["Running", "Failed", "Running"]
 
 
 @pytest.fixture

@@ -64,6 +64,14 @@ def test_list_jobs_item_has_documented_types(people: People) -> None:
     assert item["JobType"] == "TFJob"
 
 
+@pytest.mark.parametrize("key", ["2026", "0", "-1", "团队", 'a"b', "a.b", "a[0]", "$", "a'b", "a\\b", "%s"])
+def test_list_jobs_finds_a_tag_by_any_key(people: People, key: str) -> None:
+    submitted(people.owner, "other", Settings={"Tags": {"z": "x"}})
+    submitted(people.owner, "tagged", Settings={"Tags": {"a": "y", key: "x"}})
+    assert names(Dlc(people.owner).get("jobs", Tags=json.dumps({key: "x"}))) == ["tagged"]
+    assert names(Dlc(people.owner).get("jobs", Tags=json.dumps({key: "y"}))) == []
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
