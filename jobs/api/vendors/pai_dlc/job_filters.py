@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, JSONField, Q, QuerySet, TextField
+from django.db.models import F, Func, JSONField, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from django.db.models.sql.compiler import SQLCompiler
