@@ -493,7 +493,7 @@ class World:
         return made
 
     def _of_template(self, name: str) -> dict[str, Any]:
-        """The arguments of an address about a template of the owner's, offered where the address is about that."""
+        """The arguments of an address about a template of the owner's, offered where that is needed."""
         owner = self.users["owner"]
         row = Template.objects.first() or make_template(owner)
         if name in OFFERED_TEMPLATES:
