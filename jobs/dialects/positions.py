@@ -70,13 +70,13 @@ class FieldPositions:
         """
         nearest = None
         for pointer, own in self._spellings(path):
-            found = self._enclosing(pointer)
+            found = self._nearest_pointer(pointer)
             if found == pointer:
                 return found
             nearest = nearest or (None if own else found)
         return nearest or path
 
-    def _enclosing(self, pointer: str) -> str:
+    def _nearest_pointer(self, pointer: str) -> str:
         """Return the pointer to what the text has of `pointer`: itself, or what is around it."""
         while pointer:
             outer = pointer.rpartition("/")[0]

@@ -58,7 +58,8 @@ GET_JOB: Final = Operation(
     support=Support.PARTIAL,
     note=(
         "Pods have no Ip, and jobs no TenantId, RoleSystemEnvs, RestartRecord and supportedProfilingTypes, "
-        "which the console does not know."
+        "which the console does not know. A job that was lost is Failed with the SubStatus Lost, and Running "
+        "again if it reappears."
     ),
 )
 """The operation."""
