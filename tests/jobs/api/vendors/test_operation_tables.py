@@ -77,15 +77,6 @@ def status_and_code(found: VendorError) -> tuple[int, str]:
 
 
 @EACH_API
-def test_operation_name_means_one_view_in_a_version(api: VendorApi) -> None:
-    views: dict[tuple[str, str], set[object]] = {}
-    for operation in api.operations:
-        version = re.search(r"\bv[0-9]\b", operation.path)
-        views.setdefault((operation.name, version[0] if version else ""), set()).add(operation.view)
-    assert [key for key, found in views.items() if len(found) > 1] == []
-
-
-@EACH_API
 def test_operation_addresses_are_unique(api: VendorApi) -> None:
     count = Counter((operation.method, address_of(api, operation)) for operation in api.operations)
     assert [address for address, number in count.items() if number > 1] == []
