@@ -173,8 +173,11 @@ class Stack:
 
     # --- its inside --------------------------------------------------------------------------------------
 
-    def manage(self, *arguments: str, stdin: str = "") -> str:
-        """Run `manage.py` with `arguments`; what it printed.  Raises AssertionError when it fails."""
+    def manage(self, *arguments: str, stdin: str = "", timeout: float = 120) -> str:
+        """Run `manage.py` with `arguments`; what it printed.  Raises AssertionError when it fails.
+
+        `timeout` is in seconds.
+        """
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=CHECKOUT,
@@ -182,7 +185,7 @@ class Stack:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -23,6 +23,9 @@ from tests.waiting import wait_for
 FEW: Final = 1_000
 MANY: Final = 1_000_000
 PAGES: Final = 60
+MAKING_S: Final = 1800
+"""Seconds that it may take to make so many jobs."""
+
 FILE: Final = {
     "DisplayName": "bench",
     "JobType": "PyTorchJob",
@@ -71,7 +74,7 @@ def measure_lists() -> list[Figure]:
 def _list_durations(number: int) -> list[float]:
     """Return the seconds that pages of ListJobs take among so many jobs."""
     with running(MACHINE) as stack, httpx.Client(trust_env=False, timeout=120) as client:
-        stack.manage("demo", "--yes", "--jobs", str(number))
+        stack.manage("demo", "--yes", "--jobs", str(number), timeout=MAKING_S)
         key = _issue_key(stack)
         durations = []
         for turn in range(PAGES + 5):
