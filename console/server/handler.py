@@ -30,7 +30,6 @@ from django.http import HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve, set_script_prefix
 
 from console.server import openpai_host, sdk_host
-from jobs.api.vendors import registry
 from jobs.live import bodies
 
 
@@ -101,6 +100,8 @@ class Handler(ASGIHandler):
             return
         status, text = _REFUSALS[type(aborted)]
         request, _error = self.create_request(scope, BytesIO())
+        from jobs.api.vendors import registry  # noqa: PLC0415  # needs settings, unlike this module
+
         answer = registry.refuse(request, status, text) if request is not None else None
         answer = answer or HttpResponse(f"{text}\n", status=status, content_type="text/plain")
         answer.headers["Content-Length"] = str(len(answer.content))

@@ -10,9 +10,6 @@ import re
 from typing import Any, Final
 
 from jobs.access.gateway import addresses
-from jobs.api.vendors import registry
-from jobs.api.vendors.alibaba import AlibabaApi
-from jobs.api.vendors.authentication import SENT_HOST
 
 _ADDRESS: Final = re.compile(
     rb"(?:https?://)?(?P<host>(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)(?P<prefix>/[a-z0-9._~/-]*)?",
@@ -34,6 +31,10 @@ def with_plain_host(scope: Any) -> Any:
         return scope
     prefix = (match["prefix"] or b"").rstrip(b"/")
     path = scope["path"].removeprefix(prefix.decode("ascii"))
+    from jobs.api.vendors import registry  # noqa: PLC0415  # need settings, unlike this module
+    from jobs.api.vendors.alibaba import AlibabaApi  # noqa: PLC0415
+    from jobs.api.vendors.authentication import SENT_HOST  # noqa: PLC0415
+
     if not isinstance(registry.find_by_path(path), AlibabaApi):
         return scope
     headers = [(name, match["host"] if name == b"host" else value) for name, value in scope["headers"]]
