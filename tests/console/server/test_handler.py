@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -16,6 +19,7 @@ from django.urls import path
 from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
+from console.home import CHECKOUT
 from console.server.handler import Handler
 from jobs.live.bodies import Awaiting, SenderGone, takes_body
 
@@ -254,3 +258,10 @@ async def test_request_aborted_in_its_body_runs_no_view(handler: Handler) -> Non
 @pytest.mark.parametrize(("target", "status"), [("/nowhere", 404), ("/broken", 500)])
 async def test_request_errors_return_their_status(handler: Handler, target: str, status: int) -> None:
     assert (await _answer(handler, target))[0] == status
+
+
+def test_handler_can_be_imported_before_settings_are_known() -> None:
+    environ = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    command = [sys.executable, "-c", "import console.server.handler"]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
