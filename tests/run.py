@@ -255,7 +255,7 @@ PARTS = [
     Part("flows", in_chromium, _no_chromium, minutes=40),
     Part("kill", kill, minutes=25),
     Part("postgres", on_postgres, _no_postgres, minutes=30),
-    Part("clients", clients, _no_node, minutes=14),
+    Part("clients", clients, _no_node, minutes=30),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
