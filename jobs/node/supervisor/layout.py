@@ -50,6 +50,9 @@ FORMAT_WITH_TREES: Final = 3
 FORMAT_WITH_DATA: Final = 4
 """Of a plan that has data fetched, or a cache: likewise."""
 
+FORMAT_WITH_NETWORK: Final = 5
+"""Of a plan whose replicas have a network of their own: likewise."""
+
 PLAN: Final = "plan.json"
 LIMITS: Final = "limits.json"
 TREES: Final = "trees"
