@@ -40,22 +40,25 @@ _MAIN_TABLE, _BY_BOOT, _UNICAST, _LINK_SCOPE = 254, 3, 1, 253
 _REPLY_BYTES: Final = 1 << 18
 
 
+def open_netlink() -> int:
+    """Return the descriptor of a new socket for the calling thread's network namespace."""
+    kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+    made = socket.socket(socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
+    made.bind((0, 0))
+    return made.detach()
+
+
 class Netlink:
-    """A socket to the routing part of the kernel, for the calling thread's network namespace.
+    """A socket to the routing part of the kernel: a new one, or the one given as a descriptor.
 
     Every change raises OSError with the kernel's errno.
     """
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(
-            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
-        )
-        self._socket.bind((0, 0))
+    def __init__(self, fd: int | None = None) -> None:
+        self._socket = socket.socket(fileno=open_netlink() if fd is None else fd)
         self._serials = itertools.count(1)
 
-    def add_veth(
-        self, name: str, peer: str, namespace: int, *, index: int = 0, peer_index: int = 0
-    ) -> None:
+    def add_veth(self, name: str, peer: str, namespace: int, *, index: int = 0, peer_index: int = 0) -> None:
         """Make two linked interfaces: `name` here, up, and `peer` in the namespace of a descriptor, down.
 
         An index of 0 is the kernel's choice.
@@ -94,9 +97,7 @@ class Netlink:
     def add_route(self, index: int, to: IPv4Network, gateway: IPv4Address | None = None) -> None:
         """Send what goes to a network out of an interface, by a gateway or straight."""
         scope = 0 if gateway else _LINK_SCOPE
-        body = _ROUTE.pack(
-            socket.AF_INET, to.prefixlen, 0, 0, _MAIN_TABLE, _BY_BOOT, scope, _UNICAST, 0
-        )
+        body = _ROUTE.pack(socket.AF_INET, to.prefixlen, 0, 0, _MAIN_TABLE, _BY_BOOT, scope, _UNICAST, 0)
         body += _attribute(_TO, to.network_address.packed) if to.prefixlen else b""
         body += _attribute(_OVER, _NUMBER.pack(index))
         body += _attribute(_GATEWAY, gateway.packed) if gateway else b""

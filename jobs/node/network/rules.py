@@ -6,9 +6,11 @@ Nothing of a plan gets into the text but what `ipaddress` and `int` have read an
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
-from typing import Final
+from typing import Final, Self
 
 INTERNET: Final = "internet"
 """The egress rule for everywhere that is not refused anyway."""
@@ -22,20 +24,45 @@ UPLINK: Final = "up"
 HOST_LINKS: Final = "jc"
 """With this begin the names of the host's interfaces to routers."""
 
-_NEVER: Final = tuple(
-    map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"))
-)
+_NEVER: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
 """This host, link-local addresses such as a cloud's metadata service, multicast and what is reserved."""
 
+_REFUSE: Final = "reject with icmpx type admin-prohibited"
+"""So that a program gets an error at once, and does not wait for an answer."""
+
+_EGRESS: Final = re.compile(
+    r"(?P<network>[0-9./]+)(:(?P<first>[0-9]{1,5})(-(?P<last>[0-9]{1,5}))?)?", re.ASCII
+)
 _MOST_PORT: Final = 65535
 
 
-def parse_egress(rule: str) -> tuple[IPv4Network, int]:
-    """Return the network and the port of a rule like `192.0.2.0/24:443`; raises ValueError."""
-    network, colon, port = rule.partition(":")
-    if not (colon and port.isascii() and port.isdigit() and 0 < int(port) <= _MOST_PORT):
-        raise ValueError(rule)
-    return IPv4Network(network), int(port)
+@dataclass(frozen=True, slots=True)
+class EgressRule:
+    """A network, and the ports there, of which there are none where every packet may pass."""
+
+    network: IPv4Network
+    ports: range
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `CIDR`, `CIDR:port` or `CIDR:first-last`; raises ValueError."""
+        found = _EGRESS.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        network = IPv4Network(found["network"])
+        if found["first"] is None:
+            return cls(network, range(0))
+        first, last = int(found["first"]), int(found["last"] or found["first"])
+        if not 0 < first <= last <= _MOST_PORT:
+            raise ValueError(text)
+        return cls(network, range(first, last + 1))
+
+    def as_match(self) -> str:
+        """Return the condition of a rule for the packet filter."""
+        match = f"ip daddr {self.network}"
+        if not self.ports:
+            return match
+        return f"{match} meta l4proto {{ tcp, udp }} th dport {self.ports[0]}-{self.ports[-1]}"
 
 
 def router_rules(addresses: str, egress: Sequence[str], refused: Iterable[IPv4Address]) -> str:
@@ -93,18 +120,13 @@ def host_rules() -> str:
     )
 
 
-_REFUSE: Final = "reject with icmpx type admin-prohibited"
-"""So that a program gets an error at once, and does not wait for an answer."""
-
-
 def _egress(rules: Iterable[str]) -> Iterator[str]:
     way = f'iifname "v*" oifname "{UPLINK}"'
     for rule in rules:
         if rule == INTERNET:
             yield f"{way} accept"
         else:
-            network, port = parse_egress(rule)
-            yield f"{way} ip daddr {network} meta l4proto {{ tcp, udp }} th dport {port} accept"
+            yield f"{way} {EgressRule.parse(rule).as_match()} accept"
 
 
 def _set(networks: Iterable[IPv4Network]) -> str:
