@@ -35,6 +35,13 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
             "namespaces. none: no isolation. Empty: the strongest available."
         ),
     ),
+    "network": (
+        _("Network"),
+        _(
+            "own: each job has a network of its own. host: jobs share the machine's network. Empty: own "
+            "where it works."
+        ),
+    ),
     "limits": (
         _("Limit enforcement"),
         _("auto uses control groups (cgroups) if available; watchdog never uses them."),
@@ -45,7 +52,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "work_mib": (_("Replica folder size (MiB)"), _("Maximum size of /job and /tmp; 0 = no limit.")),
     "ports": (
         _("Port range"),
-        _("First and last port available to jobs: [20000, 29999]."),
+        _(
+            "First and last port available to jobs: [20000, 29999]. In a network of its own, each replica "
+            "has all of them."
+        ),
     ),
     "most_ports": (
         _("Extra ports per replica"),
