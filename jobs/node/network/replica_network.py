@@ -36,9 +36,8 @@ class ReplicaNetwork:
     @classmethod
     def make(cls, network: AttemptNetwork) -> Self:
         """Make a namespace that is linked to nothing; raises OSError."""
-        fd = make_inside(network.user, network.net, _make_namespace)
-        own = Netlink(make_inside(network.user, fd, open_netlink))
-        return cls(fd, own, Netlink(make_inside(network.user, network.net, open_netlink)))
+        router_socket, own_socket, fd = make_inside(network.user, network.net, _make_namespace)
+        return cls(fd, Netlink(own_socket), Netlink(router_socket))
 
     def link(self, plan: NetworkPlan, position: int) -> None:
         """Link it to the router, with the address of the replica at a position; raises OSError.
@@ -48,6 +47,7 @@ class ReplicaNetwork:
         """
         name, index = f"v{position}", _FIRST_INDEX + position
         address = IPv4Interface(address_of(plan, position))
+        self._own.set_up(LOOPBACK)
         self._router.remove_link(name)
         self._router.add_veth(name, _INTERFACE, self.fd, index=index, peer_index=_INDEX)
         self._router.add_route(index, address.network)
@@ -61,10 +61,9 @@ class ReplicaNetwork:
         kernel.join(self.fd, kernel.CLONE_NEWNET)
 
 
-def _make_namespace() -> int:
-    """Make one and open it; whoever calls this goes back to another."""
+def _make_namespace() -> list[int]:
+    """In the router's namespace: return a socket to it, one to a new namespace, and that one itself."""
+    router_socket = open_netlink()
     kernel.unshare(kernel.CLONE_NEWNET)
     router.forbid_ipv6()
-    with Netlink() as netlink:
-        netlink.set_up(LOOPBACK)
-    return namespaces.open_own()
+    return [router_socket, open_netlink(), namespaces.open_own()]

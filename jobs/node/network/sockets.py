@@ -18,14 +18,14 @@ def open_socket(pid: int, family: int) -> int:
     The caller must know that `pid` is still the process that it means, for example by holding a pidfd of it.
     """
 
-    def make() -> int:
-        return socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC).detach()
+    def make() -> list[int]:
+        return [socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC).detach()]
 
     net = os.open(f"/proc/{pid}/ns/net", _NAMESPACE)
     try:
         user = _foreign_user_namespace(pid)
         try:
-            return make_inside(user, net, make)
+            return make_inside(user, net, make)[0]
         finally:
             if user is not None:
                 os.close(user)
