@@ -25,13 +25,17 @@ MARK: Final = "JOB_CONSOLE_ROUTER"
 
 @dataclass(frozen=True, slots=True)
 class AttemptNetwork:
-    """Open descriptors of a router's namespaces.
+    """A router: `net` and `user` are open descriptors of its namespaces.
 
-    `net` is its network namespace; `user` its user namespace, None where the console is root.
+    `user` is None where the console is root.  `holder` is the process that keeps the router, `pasta` the one
+    that connects it, if it has one.
     """
 
     net: int
     user: int | None
+    holder: Identity
+    pasta: Pasta | None
+    _link: str
 
     @classmethod
     def open(cls, folder: Folder, plan: Plan) -> Self:
@@ -40,29 +44,36 @@ class AttemptNetwork:
         May be repeated, and by another process after any kill.  Raises OSError, with the reason, when it
         can't be made.
         """
-        assert plan.network is not None
-        holder = _find_holder(folder)
-        if holder is None:
-            return cls._make(folder, plan, plan.network)
-        try:
-            if _has_pasta(plan.network) and not (pasta := _pasta(folder)).is_running():
-                pasta.start(holder.pid)
-            return cls._open(holder, plan)
-        finally:
-            holder.poke()
+        return cls.adopt(folder, plan) or cls._make(folder, plan)
 
     @classmethod
-    def _make(cls, folder: Folder, plan: Plan, network: NetworkPlan) -> Self:
-        _pasta(folder).stop()  # which may have been started for a router that was not finished
+    def adopt(cls, folder: Folder, plan: Plan) -> Self | None:
+        """Open the network of the attempt in `folder`; None when there is none.  Raises OSError.
+
+        A part of it that was killed is started again, one that was stopped goes on.
+        """
+        found = folder.read(layout.ROUTER)
+        holder = Identity.load(found) if found else None
+        if holder is None or not holder.alive():
+            return None
+        made = cls._of(holder, folder, plan)
+        if made.pasta is not None:
+            made.pasta.ensure(holder.pid)
+        return made
+
+    @classmethod
+    def _make(cls, folder: Folder, plan: Plan) -> Self:
+        network = plan.network
+        assert network is not None
+        _remove_leftovers(folder, network)
         rules = router_rules(network.addresses, network.egress, uplink.host_addresses())
-        holder = Holder(
-            user=_has_user_namespace(plan), prepare=lambda: router.set_up(rules), mark={MARK: plan.key}
-        )
+        user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
+        holder = Holder(user=user, prepare=lambda: router.set_up(rules), mark={MARK: plan.key})
         try:
-            fault("network.holder_started")
-            made = cls._open(holder.identity, plan)
-            if _has_pasta(network):
-                _pasta(folder).start(holder.identity.pid)
+            fault("network.held")
+            made = cls._of(holder.identity, folder, plan)
+            if made.pasta is not None:
+                made.pasta.ensure(holder.identity.pid)
             holder.wait()
             if network.uplink and network.egress:
                 uplink.add_link(network.uplink, made.net)
@@ -76,9 +87,25 @@ class AttemptNetwork:
         return made
 
     @classmethod
-    def _open(cls, holder: Identity, plan: Plan) -> Self:
-        user = _open_namespace(holder.pid, "user") if _has_user_namespace(plan) else None
-        return cls(_open_namespace(holder.pid, "net"), user)
+    def _of(cls, holder: Identity, folder: Folder, plan: Plan) -> Self:
+        network = plan.network
+        assert network is not None
+        has_user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
+        user = _open_namespace(holder.pid, "user") if has_user else None
+        pasta = _pasta(folder) if network.egress and not network.uplink else None
+        return cls(_open_namespace(holder.pid, "net"), user, holder, pasta, network.uplink)
+
+    def remove(self) -> None:
+        """Remove it, also when the attempt's folder is gone, and close the descriptors."""
+        held = self.holder.hold()
+        if held is not None:
+            processes.send(held, processes.KILL)
+            os.close(held)
+        if self._link:
+            uplink.remove_link(self._link)
+        if self.pasta is not None:
+            self.pasta.stop()
+        self.close()
 
     def close(self) -> None:
         """Close the descriptors; the network stays."""
@@ -91,30 +118,20 @@ def remove(folder: Folder, plan: Plan) -> None:
     """Remove the network of an attempt that has ended; none is fine.  May be repeated."""
     if plan.network is None:
         return
-    holder = _find_holder(folder)
-    held = holder.hold() if holder else None
-    if held is not None:
-        processes.send(held, processes.KILL)
-        os.close(held)
-    if plan.network.uplink:
-        uplink.remove_link(plan.network.uplink)
-    _pasta(folder).stop()
+    network = AttemptNetwork.adopt(folder, plan)
+    if network is not None:
+        network.remove()
+    else:
+        _remove_leftovers(folder, plan.network)
     folder.remove(layout.ROUTER)
 
 
-def _find_holder(folder: Folder) -> Identity | None:
-    """Return the process that keeps the router, if it lives."""
-    found = folder.read(layout.ROUTER)
-    holder = Identity.load(found) if found else None
-    return holder if holder and holder.alive() else None
-
-
-def _has_user_namespace(plan: Plan) -> bool:
-    return Isolation(plan.house.isolation) is Isolation.NAMESPACES
-
-
-def _has_pasta(network: NetworkPlan) -> bool:
-    return bool(network.egress) and not network.uplink
+def _remove_leftovers(folder: Folder, network: NetworkPlan) -> None:
+    """Remove what belonged to a router whose holder was killed, perhaps before it was recorded."""
+    if network.uplink:
+        uplink.remove_link(network.uplink)
+    elif network.egress:
+        _pasta(folder).stop()
 
 
 def _pasta(folder: Folder) -> Pasta:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -115,7 +116,8 @@ class Holder:
     def cancel(self) -> None:
         """End it, unless it was released."""
         self._close()
-        with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
 
     def _expect(self, wanted: bytes) -> None:

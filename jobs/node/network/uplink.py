@@ -6,11 +6,10 @@ connections across.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import ipaddress
 import os
 import subprocess
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Final
@@ -73,15 +72,36 @@ def link_name(address: str) -> str:
 
 
 class Pasta:
-    """The program that connects the router for an attempt; `pid_file` is where it writes its number."""
+    """The program that connects the router for an attempt; `pid_file` is where it writes its number.
+
+    It is known by that file's path, which its command line has: whoever started it may have been killed
+    before he could record more.
+    """
 
     def __init__(self, pid_file: Path) -> None:
         self._pid_file = pid_file
 
-    def start(self, holder: int) -> None:
-        """Connect the network namespace of a process; raises OSError.
+    def ensure(self, holder: int) -> None:
+        """Start it for the network namespace of a process, unless it runs; raises OSError."""
+        held = self._hold()
+        if held is None:
+            self._start(holder)
+        else:
+            processes.send(held, processes.POKE)
+            os.close(held)
 
-        Nothing of the host's can be reached by way of the gateway, and nothing of the router's from the host.
+    def stop(self) -> None:
+        """End it; none is fine."""
+        held = self._hold()
+        if held is not None:
+            processes.send(held, processes.KILL)
+            processes.wait(held)
+            os.close(held)
+        self._pid_file.unlink(missing_ok=True)
+
+    def _start(self, holder: int) -> None:
+        """Start it so that nothing of the host's can be reached by way of the gateway, and nothing of the
+        router's from the host.
         """
         host = _PASTA_HOST
         address, mask = str(host.ip + 1), str(host.network.prefixlen)
@@ -98,43 +118,28 @@ class Pasta:
         if done.returncode != 0:
             raise OSError(f"pasta: {done.stderr.decode(errors='replace').strip()}")
 
-    def is_running(self) -> bool:
-        """Tell whether it runs."""
-        held = self._hold()
-        if held is None:
-            return False
-        os.close(held)
-        return True
-
-    def stop(self) -> None:
-        """End it; none is fine."""
-        held = self._hold()
-        if held is not None:
-            processes.send(held, processes.KILL)
-            processes.wait(held)
-            os.close(held)
-        self._pid_file.unlink(missing_ok=True)
-
     def _hold(self) -> int | None:
-        """Return a pidfd of the process; None when there is none.
-
-        It may have been started by somebody who was killed before he could record more than what it writes
-        itself, which is its number.  Its command line has the file's path, which no other process has.
-        """
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            held = processes.hold(int(self._pid_file.read_text(encoding="utf-8")))
-            if held is None:
-                return None
-            if self._is_mine(int(self._pid_file.read_text(encoding="utf-8"))):
+        """Return a pidfd of the process; None when there is none."""
+        for pid in self._candidates():
+            held = processes.hold(pid)
+            if held is not None and self._is_mine(pid):
                 return held
-            os.close(held)
+            if held is not None:
+                os.close(held)
         return None
+
+    def _candidates(self) -> Iterable[int]:
+        """Return the number that it wrote, or every process when that is gone with the attempt's folder."""
+        try:
+            return [int(self._pid_file.read_text(encoding="utf-8"))]
+        except ValueError:
+            return []
+        except FileNotFoundError:
+            return [] if self._pid_file.parent.exists() else processes.numbers()
 
     def _is_mine(self, pid: int) -> bool:
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESRCH):
-                return False
-            raise
+        except (FileNotFoundError, ProcessLookupError):
+            return False
         return os.fsencode(self._pid_file) in words
