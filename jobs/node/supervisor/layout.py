@@ -14,6 +14,7 @@
     status.json                 what `observe` reads, rewritten at every change
     stop.json                   somebody asked for the end
     extension.json              somebody asked for a later end
+    hosts, resolv.conf          how its replicas find each other by name, in a network of their own
     bin/python                  starts python3, for where there is no python
     warning.json, ending.json   the supervisor's orders to the wrappers
     end.json                    exists = over, and nothing is left running
@@ -22,6 +23,7 @@
     replicas/<name>/turn        held by the wrapper that prepares the replica; says who that is
     replicas/<name>/step.json   what is being done for it before its command
     replicas/<name>/started     exists = the command was started, once and for all
+    replicas/<name>/hostname    what it is called, in a network of its own
     replicas/<name>/env, config.json
                                 for the container engine, until the end
     replicas/<name>/sessions/<pid>
@@ -74,6 +76,9 @@ PASTA: Final = "pasta.pid"
 PASSWD: Final = "passwd"  # noqa: S105 a file name
 GROUP: Final = "group"
 PEERS: Final = "peers.env"
+HOSTS: Final = "hosts"
+RESOLVER: Final = "resolv.conf"
+HOST_NAME: Final = "hostname"
 BIN: Final = "bin"
 WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
