@@ -101,6 +101,7 @@ class Submission:
     `reserved` is what admission decided, by node; empty where the engine schedules.
 
     `is_check` tells that the job only finds out whether its data can be had: it is looked at, not brought.
+    `egress` is where its replicas may connect to, where the backend can tell (`supervisor.plan.NetworkPlan`).
     """
 
     key: str
@@ -116,6 +117,7 @@ class Submission:
     options: Mapping[str, str] = field(default_factory=dict)
     reserved: tuple[Reserved, ...] = ()
     is_check: bool = False
+    egress: tuple[str, ...] = ("internet",)
 
     def secret_variables(self) -> dict[str, str]:
         """Return the environment variables that every replica is given by a file."""

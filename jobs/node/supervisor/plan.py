@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,6 +18,7 @@ from jobs.node.staging.mount_specs import CodeSpec, DataMoverRuntime, DataSpec, 
 from jobs.node.supervisor.layout import (
     FORMAT,
     FORMAT_WITH_DATA,
+    FORMAT_WITH_NETWORK,
     FORMAT_WITH_PROVISIONS,
     FORMAT_WITH_TREES,
     PLAN,
@@ -31,7 +34,10 @@ CARRIED: Final = ("datas", "tools", "cache")
 LIMITS: Final = ("log_mib", "log_mib_s", "keep_free_mib", "work_mib", "most_ports", "port_range")
 """What of its house lies in a file of its own, `layout.LIMITS`: earlier releases run the plan without."""
 
-_FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA)
+_FIRST_REPLICA: Final = 2
+"""Where replicas' addresses begin in their range: the first one names the network, the second one nobody."""
+
+_FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA, FORMAT_WITH_NETWORK)
 
 
 class UnknownFormat(Exception):
@@ -131,11 +137,43 @@ class MachineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """The network of an attempt whose replicas don't share the host's.
+
+    `addresses` is the range of its replicas (`10.66.0.0/16`), `uplink` the host side's address of its way
+    out ("" where `pasta` makes one).  `egress` says where replicas may connect to: () nowhere,
+    (`internet`,), or `192.0.2.0/24:443` and the like.
+    """
+
+    addresses: str
+    uplink: str
+    egress: tuple[str, ...]
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """Read it from JSON."""
+        return cls(**{**value, "egress": tuple(value["egress"])})
+
+
+def address_of(network: NetworkPlan, position: int) -> str:
+    """Return the address of the replica at a position of the plan; raises IndexError beyond the range."""
+    inner = _parse_range(network.addresses)
+    if position >= inner.num_addresses - _FIRST_REPLICA - 1:
+        raise IndexError(position)
+    return str(inner[position + _FIRST_REPLICA])
+
+
+@lru_cache(maxsize=16)
+def _parse_range(addresses: str) -> IPv4Network:
+    return IPv4Network(addresses)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
     data, output and code places; `bounds` are laid into every replica, and some of them
     filled with `codes` and `datas`, by `tools`; `packages` are installed; `cache` is the person's folder for
-    what was fetched before.  What is secret is not in here.
+    what was fetched before; `network` is None in the host's network.  What is secret is not in here.
     """
 
     key: str
@@ -163,6 +201,7 @@ class Plan:
     datas: tuple[DataSpec, ...] = ()
     tools: DataMoverRuntime | None = None
     cache: str = ""
+    network: NetworkPlan | None = None
 
     @classmethod
     def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
@@ -178,6 +217,7 @@ class Plan:
         rest["codes"] = tuple(CodeSpec(**code) for code in rest.get("codes", ()))
         rest["datas"] = tuple(DataSpec.load(data) for data in rest.get("datas", ()))
         rest["tools"] = DataMoverRuntime(**rest["tools"]) if rest.get("tools") else None
+        rest["network"] = NetworkPlan.load(rest["network"]) if rest.get("network") else None
         return cls(**rest)
 
     @classmethod
@@ -189,13 +229,15 @@ class Plan:
     def dump(self) -> dict[str, Any]:
         """Return it as JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
-        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED)}
+        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network")}
         wanted = {name: said for name, said in more.items() if said}
         number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
         if any(code.tree for code in self.codes):
             number = FORMAT_WITH_TREES
         if any(name in wanted for name in CARRIED):
             number = FORMAT_WITH_DATA
+        if self.network is not None:
+            number = FORMAT_WITH_NETWORK
         for name in LIMITS:
             value["house"].pop(name)
         return {"format": number, **value, **wanted}
@@ -214,6 +256,10 @@ class Plan:
             for position, (ordinal, index) in enumerate(pairs)
             for role in (self.roles[ordinal],)
         ]
+
+    def address(self, position: int) -> str:
+        """Return the address at which the others reach a replica: its own, or the host's."""
+        return address_of(self.network, position) if self.network else self.house.host_ip
 
     def replica(self, role: str, index: int) -> PlannedReplica | None:
         """Return a replica by its role's name and its index there; None when there is no such one."""
