@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -153,6 +153,14 @@ class LocalConfig(Settings):
     def found_isolation(self) -> Isolation:
         """Return what stands between the jobs and everything else here."""
         return self.isolation or machine.detect_isolation(self.python)
+
+    def has_own_network(self, isolation: Isolation, engine_command: Sequence[str] = ()) -> bool:
+        """Tell whether a job's replicas get a network of their own.
+
+        Of container engines only root's podman can join one.
+        """
+        can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
+        return self.network == "own" and isolation is not Isolation.NONE and can_join
 
     def user_ids(self, last: int) -> range:
         """Return those of people, where each has one."""

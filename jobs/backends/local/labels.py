@@ -60,7 +60,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "work_mib": (_("Replica folder size (MiB)"), _("Maximum size of /job and /tmp; 0 = no limit.")),
     "ports": (
         _("Port range"),
-        _("First and last port available to jobs: [20000, 29999]."),
+        _(
+            "First and last port available to jobs: [20000, 29999]. In a network of its own, each replica "
+            "has all of them."
+        ),
     ),
     "most_ports": (
         _("Extra ports per replica"),
