@@ -22,8 +22,11 @@ MOST_RULES: Final = 64
 _RULE: Final = re.compile(
     r"(?P<range>[0-9.]+(/[0-9]{1,2})?)(:(?P<first>[0-9]{1,5})(-(?P<last>[0-9]{1,5}))?)?"
 )
-_MACHINE: Final = (IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
-"""Loopback and link-local addresses (RFC 1122, RFC 3927): each machine's own, and its metadata service."""
+_NEVER: Final = tuple(
+    IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")
+)
+"""This machine, link-local addresses such as a cloud's metadata service, multicast and what is reserved (RFC
+6890): no job reaches them, whatever the policy."""
 
 
 class EgressKind(TextChoices):
@@ -114,6 +117,6 @@ def _parse_range(text: str) -> IPv4Network:
         raise ValueError(_("Enter an IPv4 range with or without ports, as in 192.0.2.0/24:443.")) from None
     if "/" in text and str(destination) != text:
         raise ValueError(_("Not the beginning of a range. Did you mean %(range)s?") % {"range": destination})
-    if any(map(destination.subnet_of, _MACHINE)):
-        raise ValueError(_("Loopback and link-local addresses can't be reached."))
+    if any(map(destination.subnet_of, _NEVER)):
+        raise ValueError(_("Loopback, link-local and multicast addresses can't be reached."))
     return destination

@@ -170,6 +170,10 @@ class LocalConfig(Settings):
         can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
         return self.network != HOST_NETWORK and can_join and not machine.network_lacks(isolation)
 
+    def network_lacks(self) -> tuple[str, ...]:
+        """Return nothing where an admin has chosen the machine's network."""
+        return () if self.network == HOST_NETWORK else machine.network_lacks(self.found_isolation())
+
     def check_network(self, isolation: Isolation) -> None:
         """Raise Unreachable where jobs have to have networks of their own, and can't."""
         lacking = machine.network_lacks(isolation) if self.network == OWN_NETWORK else ()
@@ -228,7 +232,7 @@ class LocalConfig(Settings):
             one_machine=network != OWN_NETWORK,
             network=network,
             image_network=self.network_of(isolation, found.command),
-            network_lacks=machine.network_lacks(isolation),
+            network_lacks=self.network_lacks(),
         )
 
     def total(self) -> machine.Total:
