@@ -6,23 +6,44 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from jobs.backends.base import Unreachable
 from jobs.backends.local import machine
-from jobs.backends.settings import FROZEN, Natural, Positive, Settings, Switch, check_ports, invalid
+from jobs.backends.settings import (
+    FROZEN,
+    InvalidSettings,
+    Natural,
+    Positive,
+    SettingProblem,
+    Settings,
+    Switch,
+    check_ports,
+    invalid,
+)
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import Dataset, MountSettings
-from jobs.facilities import Facilities
+from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
 from jobs.node.sandbox import engine
+from jobs.node.sandbox.engine import Detection
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_PRIVATE: Final = tuple(
+    IPv4Network(each) for each in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
+)
+"""Addresses that nobody has on the internet (RFC 1918, RFC 6598)."""
+
+_LONGEST_PREFIX: Final = 24
+"""A smaller range has no addresses for 64 jobs at a time."""
 
 
 def _read_folders(folders: object) -> object:
@@ -42,6 +63,18 @@ def _read_dataset(dataset: object) -> object:
     return {"folder": dataset} if isinstance(dataset, str) else dataset
 
 
+def _check_range(value: str) -> str:
+    """Refuse what is no private IPv4 network that is large enough, written with its first address."""
+    try:
+        network = IPv4Network(value)
+    except ValueError:
+        raise invalid("no_range", value=value) from None
+    if network.prefixlen > _LONGEST_PREFIX or not any(map(network.subnet_of, _PRIVATE)):
+        raise invalid("no_range", value=value)
+    return str(network)
+
+
+AddressRange = Annotated[str, AfterValidator(_check_range)]
 NamedFolders = Annotated[
     tuple[SharedFolderRule, ...],
     BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),
@@ -73,8 +106,10 @@ class LocalConfig(Settings):
     engine: Literal["auto", "podman", "docker", "none"] = "auto"
     engine_options: tuple[str, ...] = ()
     isolation: Annotated[Isolation | None, BeforeValidator(lambda value: value or None)] = None
-    limits: Literal["auto", "watchdog"] = "auto"
     network: Literal["", "own", "host"] = ""
+    job_range: AddressRange = "10.66.0.0/16"
+    uplink_range: AddressRange = "10.67.0.0/16"
+    limits: Literal["auto", "watchdog"] = "auto"
     pids: Positive = 16_384
     log_mib: Natural = 10_240
     log_mib_s: Natural = 20
@@ -105,10 +140,23 @@ class LocalConfig(Settings):
         own = {"root": home / "jobs", "hide": home, "bell": home / "run" / "local.bell"}
         return cls(**{**settings, **own})
 
+    @model_validator(mode="after")
+    def _check_ranges(self) -> Self:
+        """Refuse ranges of which no router could tell the addresses apart."""
+        if IPv4Network(self.job_range).overlaps(IPv4Network(self.uplink_range)):
+            raise InvalidSettings(SettingProblem("uplink_range", "overlap", {"other": self.job_range}))
+        return self
+
     def exposures(self) -> frozenset[str]:
-        """Return what jobs could do here; they share the network of the machine."""
-        by_isolation = {Isolation.NONE: ("files",), Isolation.NAMESPACES: ("groups",)}
-        return frozenset({"sign-ins", *by_isolation.get(self.found_isolation(), ())})
+        """Return what jobs could do here; some only where one of them shares the network of the machine."""
+        isolation = self.found_isolation()
+        by_isolation = {Isolation.NONE: {"files"}, Isolation.NAMESPACES: {"groups"}}
+        own = self.has_own_network(isolation) and self.has_own_network(isolation, self.find_engine().command)
+        return frozenset(by_isolation.get(isolation, set()) | (set() if own else {"sign-ins"}))
+
+    def find_engine(self) -> Detection:
+        """Return the container engine of this machine."""
+        return engine.detect(self.engine, self.engine_options)
 
     def found_isolation(self) -> Isolation:
         """Return what stands between the jobs and everything else here."""
@@ -120,7 +168,23 @@ class LocalConfig(Settings):
         Of container engines only root's podman can join one.
         """
         can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
-        return self.network == "own" and isolation is not Isolation.NONE and can_join
+        return self.network != HOST_NETWORK and can_join and not machine.network_lacks(isolation)
+
+    def network_lacks(self) -> tuple[str, ...]:
+        """Return nothing where an admin has chosen the machine's network."""
+        return () if self.network == HOST_NETWORK else machine.network_lacks(self.found_isolation())
+
+    def check_network(self, isolation: Isolation) -> None:
+        """Raise Unreachable where jobs have to have networks of their own, and can't."""
+        lacking = machine.network_lacks(isolation) if self.network == OWN_NETWORK else ()
+        if lacking:
+            raise Unreachable(f"network is own, but this machine lacks {', '.join(lacking)}.")
+
+    def network_of(self, isolation: Isolation, engine_command: Sequence[str] = ()) -> str:
+        """Return the network of a job, as `Facilities` has it."""
+        if self.has_own_network(isolation, engine_command):
+            return OWN_NETWORK
+        return HOST_NETWORK if self.network == HOST_NETWORK else ""
 
     def user_ids(self, last: int) -> range:
         """Return those of people, where each has one."""
@@ -150,11 +214,13 @@ class LocalConfig(Settings):
         """Return the settings about code that is fetched."""
         return CodeRules(self.code_from, self.code_sources, self.code_mib << 20, self.prepare_s, self.path)
 
-    def facilities(self, engines: Mapping[str, str]) -> Facilities:
-        """Return the facilities of this machine; `engines` are the states of `engine.Detection`."""
+    def facilities(self, found: Detection) -> Facilities:
+        """Return the facilities of this machine, with the container engine that was found."""
+        isolation = self.found_isolation()
+        network = self.network_of(isolation)
         return Facilities(
-            images=engine.USED in engines.values(),
-            engines=engines,
+            images=bool(found.command),
+            engines=found.states,
             plain=self.allow_plain,
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
@@ -163,7 +229,10 @@ class LocalConfig(Settings):
             code=self.code_from,
             code_ids=tuple(self.code_sources),
             file_system=self.file_system,
-            one_machine=True,
+            one_machine=network != OWN_NETWORK,
+            network=network,
+            image_network=self.network_of(isolation, found.command),
+            network_lacks=self.network_lacks(),
         )
 
     def total(self) -> machine.Total:

@@ -115,7 +115,7 @@ class PlainRuntime(Runtime):
         def folder(bound: int) -> str:
             return room.resolve_inside(launch.plan.bounds[bound].path)
 
-        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self.enter)
+        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self._enter_limits)
         mounts = bind_mounts.open_all(launch)
         steps = self._step_runner(reaper)
         trouble = code_copy.copy_all(launch, steps)
@@ -180,7 +180,12 @@ class PlainRuntime(Runtime):
         return Command(argv, self._launch.environment(self._room), self._room.work, self._owner)
 
     def enter(self) -> None:
-        """Enter the limits."""
+        """Enter the limits and the replica's network."""
+        self._enter_limits()
+        self._launch.enter_network()
+
+    def _enter_limits(self) -> None:
+        """Enter the limits, and stay in the host's network, from where code and data are fetched."""
         self._enter_group()
         if self.group is None and self._viewed:  # else the limit would count all processes of the user
             most = self._launch.plan.house.pids

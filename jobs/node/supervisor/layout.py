@@ -9,6 +9,8 @@
     trees/<id>                  what an uploaded tree holds, and where that lies
     secrets.json                values for the environment, until the end
     supervisor.{json,lock,log}  who looks after it now
+    router.json                 the process that keeps the router of its own network
+    pasta.pid                   the process that connects the router, where the console is not root
     status.json                 what `observe` reads, rewritten at every change
     stop.json                   somebody asked for the end
     extension.json              somebody asked for a later end
@@ -69,6 +71,8 @@ WARNING: Final = "warning.json"
 ENDING: Final = "ending.json"
 END: Final = "end.json"
 LAUNCHED: Final = "launched"
+ROUTER: Final = "router.json"
+PASTA: Final = "pasta.pid"
 PASSWD: Final = "passwd"  # noqa: S105 a file name
 GROUP: Final = "group"
 PEERS: Final = "peers.env"
