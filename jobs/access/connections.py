@@ -61,13 +61,13 @@ def connect_blocking(replica: Replica, host: str, port: int, timeout_s: float) -
 
 
 async def _connect(replica: Replica | None, host: str, port: int) -> socket.socket:
+    if replica is None:
+        raise NotListening("not_running")
     try:
-        if replica is None:
-            raise EntryRefused("not_running")
         ref = ReplicaRef(replica.role, replica.index, replica.run)
         return await backend_of(replica).connect(Handle(replica.attempt.handle), ref, host, port)
     except EntryRefused as refused:
-        raise NotListening(refused.code) from refused
+        raise Unchecked(refused.code) from refused
     except NoEntry as refused:
         if refused.barrier in _NOT_LISTENING:
             log.info("connection_refused", port=port, why=str(refused))

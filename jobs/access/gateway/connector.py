@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 
 from jobs.access import connections
+from jobs.access.connections import NotListening, Unchecked
 from jobs.access.gateway.visits import EndpointAccess
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 class Unconnected(aiohttp.ClientConnectionError):
-    """There is no connection to the replica, for the reason that is its cause."""
+    """There is no connection to the replica, because of `problem`."""
+
+    def __init__(self, problem: NotListening | Unchecked) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
 
 
 destination: Final[ContextVar[EndpointAccess]] = ContextVar("destination")
@@ -41,8 +46,8 @@ class JobConnector(aiohttp.BaseConnector):
         access = destination.get()
         try:
             made = await connections.connect(access.replica, access.host, access.port)
-        except (connections.NotListening, connections.Unchecked) as problem:
-            raise Unconnected from problem
+        except (NotListening, Unchecked) as problem:
+            raise Unconnected(problem) from problem
         try:
             _transport, protocol = await self._loop.create_connection(self._factory, sock=made)
         except BaseException:

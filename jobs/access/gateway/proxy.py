@@ -8,7 +8,7 @@ import aiohttp
 import structlog
 from django.conf import settings
 
-from jobs.access import connections
+from jobs.access.connections import NotListening, Unchecked, close_agents
 from jobs.access.gateway import pages, websocket
 from jobs.access.gateway.asgi import Receive, Send
 from jobs.access.gateway.client_sessions import LazySession
@@ -44,7 +44,7 @@ class Proxy:
     async def close(self) -> None:
         """End all connections; the next request opens new ones."""
         await self._session.close()
-        await connections.close_agents()
+        await close_agents()
 
     async def http(
         self, request: EndpointRequest, right: RecheckedRight[EndpointAccess], receive: Receive, send: Send
@@ -121,8 +121,8 @@ class Proxy:
 
 def _explain(request: EndpointRequest, problem: Exception) -> PageText:
     """The problem's kind goes to the log; its text would repeat cookies and tokens."""
-    log.info("endpoint_silent", endpoint=request.slug, problem=type(problem.__cause__ or problem).__name__)
-    if not isinstance(problem, Unconnected):
-        return pages.SILENT
-    unchecked = isinstance(problem.__cause__, connections.Unchecked)
-    return pages.UNCHECKED if unchecked else pages.NOT_LISTENING
+    reason = problem.problem if isinstance(problem, Unconnected) else problem
+    log.info("endpoint_silent", endpoint=request.slug, problem=type(reason).__name__)
+    if isinstance(reason, NotListening):
+        return pages.NOT_LISTENING
+    return pages.UNCHECKED if isinstance(reason, Unchecked) else pages.SILENT

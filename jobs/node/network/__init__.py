@@ -1,0 +1,1 @@
+"""Networks of attempts: a router for each attempt, and a network namespace for each of its replicas."""
