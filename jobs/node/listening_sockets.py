@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -77,16 +77,6 @@ def _rank(address: Address, wanted: Address) -> int:
     if address.version == wanted.version:
         return 1
     return 2 if address.version == 6 else _NOT
-
-
-def address_of(port: int, sockets: Collection[int]) -> str | None:
-    """Return the address at which one of `sockets` (inode numbers) listens on `port`, to connect to."""
-    one = next((one for one in list_listeners() if one.port == port and one.inode in sockets), None)
-    if one is None:
-        return None
-    if one.address.is_unspecified:
-        return "127.0.0.1" if one.address.version == 4 else "::1"
-    return str(one.address)
 
 
 def sockets_of(pids: Iterable[int]) -> frozenset[int]:
