@@ -17,6 +17,7 @@ CLONE_NEWUTS: Final = 0x04000000
 CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
+CLONE_NEWNET: Final = 0x40000000
 
 MS_NOSUID: Final = 0x2
 MS_NODEV: Final = 0x4
@@ -106,9 +107,9 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
-def join(pidfd: int, flags: int) -> None:
-    """Go into those namespaces of a held process that `flags` names (Linux 5.8)."""
-    _check(_libc.setns(ctypes.c_int(pidfd), ctypes.c_int(flags)), "setns")
+def join(fd: int, flags: int) -> None:
+    """Go into those namespaces of a held process that `flags` names (Linux 5.8), or into an opened one."""
+    _check(_libc.setns(ctypes.c_int(fd), ctypes.c_int(flags)), "setns")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:

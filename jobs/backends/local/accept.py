@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from jobs.backends import fixed_ports
 from jobs.backends.base import Gpu, NotSubmitted, Submission
-from jobs.backends.local import gpus, job_secrets, machine
+from jobs.backends.local import gpus, job_secrets, machine, own_ports
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.machine import Total
@@ -22,7 +23,7 @@ from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
 from jobs.node.staging.mount_specs import DataSpec, PackageSpec
-from jobs.node.supervisor.plan import Counts, EndWarning, MachineSettings, Plan, Role, Slot
+from jobs.node.supervisor.plan import Counts, EndWarning, MachineSettings, NetworkPlan, Plan, Role, Slot
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
@@ -31,12 +32,20 @@ _PROCESS_SHARE: Final = 8
 """A replica may have one part in so many of the processes that this machine can have."""
 
 
+ADDRESSES: Final = "10.66.0.0/16"
+"""Of the replicas of every job in an own network: nobody else sees them."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRuntime:
-    """Isolation and container engine (() for none) that this machine gives to a job."""
+    """Isolation and container engine (() for none) that this machine gives to a job.
+
+    `own_network`: its replicas don't share the machine's network.
+    """
 
     isolation: Isolation
     engine: tuple[str, ...]
+    own_network: bool = False
 
     def contains(self, role: RoleSpec) -> bool:
         """Tell whether the role's replicas run in containers."""
@@ -78,16 +87,15 @@ def plan(
     spec, total = submission.spec, config.total()
     _check_room(spec, total, held)
     free_gpus = _free_gpus(submission, config, total, held)
-    allocator, fixed = PortAllocator(config.ports, held.ports), fixed_ports.assign(spec.roles)
     asks = resource_requests(spec)
     cards: dict[str, list[tuple[int, ...]]] = {}
     for ask in sorted(asks, key=lambda ask: not ask.gpu_type):  # "any" takes nothing that another one names
         cards[ask.role] = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
     roles = []
-    for number, (role, ask) in enumerate(zip(spec.roles, asks, strict=True)):
-        begins = (fixed.get((number, index), {}) for index in range(ask.replicas))
-        pairs = zip(cards[role.name], begins, strict=True)
-        slots = (Slot(mine, _ports(role, begin, allocator)) for mine, begin in pairs)
+    with _awaiting_ports():
+        ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
+    for role, ask, given in zip(spec.roles, asks, ports, strict=True):
+        slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
         loading = software.with_modules(role, spec.software)
         roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
     return make_plan(submission, config, runtime, layer, roles)
@@ -124,7 +132,7 @@ def make_plan(
         framework=spec.framework,
         created_at=time.time(),
         boot=processes.boot_id(),
-        env=spec.env,
+        env={**(_custom_ports(spec, config, roles) if runtime.own_network else {}), **spec.env},
         locations=layer.locations,
         time_limit_s=spec.time_limit_s,
         warned=EndWarning(spec.end_signal.signal, spec.end_signal.seconds_before)
@@ -140,6 +148,7 @@ def make_plan(
         datas=_datas(submission, layer),
         tools=data_transfer.tools() if layer.datas or any(code.shut for code in layer.codes) else None,
         cache=_cache(submission, config, layer),
+        network=NetworkPlan(ADDRESSES, "", submission.egress) if runtime.own_network else None,
     )
 
 
@@ -169,11 +178,12 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
 def allocation_of(made: Plan) -> Allocation:
     """Return the share of the machine that a plan takes."""
     slots = [slot for role in made.roles for slot in role.slots]
+    of_host = slots if made.network is None else []
     return Allocation(
         sum(role.cpu_milli * role.replicas for role in made.roles),
         sum(role.memory_mib * role.replicas for role in made.roles),
         tuple(gpu for slot in slots for gpu in slot.gpus),
-        tuple(port for slot in slots for ports in slot.ports.values() for port in ports),
+        tuple(port for slot in of_host for ports in slot.ports.values() for port in ports),
     )
 
 
@@ -224,15 +234,45 @@ def _cards(ask: ResourceRequest, total: Total, free: list[Gpu]) -> tuple[int, ..
     return tuple(gpu.index for gpu in mine)
 
 
-def _ports(role: RoleSpec, fixed: Mapping[str, int], allocator: PortAllocator) -> dict[str, tuple[int, ...]]:
-    """Ports for one replica; `fixed` are where those begin that are not free to choose."""
-    asked = {port.label for port in role.ports}
-    implicit = [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
+@contextlib.contextmanager
+def _awaiting_ports() -> Iterator[None]:
+    """Raise NotSubmitted where there is no port now."""
     try:
-        return {port.label: _pick(port, fixed, allocator) for port in (*role.ports, *implicit)}
+        yield
     except NoPortFree as error:
         params = {"resource": "port", "port": error.port or None}
         raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params)) from error
+
+
+def list_own_ports(spec: JobSpec, config: LocalConfig) -> list[list[own_ports.Ports]]:
+    """Return the ports of each role's replicas, all of which have a network of their own."""
+    listed = own_ports.listed_ports(spec)
+    found = (own_ports.assign(role, _implicit(role), config.ports, listed) for role in spec.roles)
+    return [[ports] * role.replicas for ports, role in zip(found, spec.roles, strict=True)]
+
+
+def _custom_ports(spec: JobSpec, config: LocalConfig, roles: Sequence[Role]) -> dict[str, str]:
+    taken = (port for role in roles for ports in role.slots[0].ports.values() for port in ports)
+    return own_ports.custom_ports(spec, config.ports, taken)
+
+
+def _host_ports(spec: JobSpec, config: LocalConfig, held: AllocatedTotal) -> list[list[own_ports.Ports]]:
+    """Return the ports of each role's replicas, which nobody else on this machine has."""
+    allocator, fixed = PortAllocator(config.ports, held.ports), fixed_ports.assign(spec.roles)
+    return [
+        [_ports(role, fixed.get((number, index), {}), allocator) for index in range(role.replicas)]
+        for number, role in enumerate(spec.roles)
+    ]
+
+
+def _ports(role: RoleSpec, fixed: Mapping[str, int], allocator: PortAllocator) -> own_ports.Ports:
+    """Ports for one replica; `fixed` are where those begin that are not free to choose."""
+    return {port.label: _pick(port, fixed, allocator) for port in (*role.ports, *_implicit(role))}
+
+
+def _implicit(role: RoleSpec) -> list[Port]:
+    asked = {port.label for port in role.ports}
+    return [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
 
 
 def _pick(port: Port, fixed: Mapping[str, int], allocator: PortAllocator) -> tuple[int, ...]:

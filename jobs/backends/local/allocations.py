@@ -40,6 +40,7 @@ class Allocation:
     memory_mib: int
     gpus: tuple[int, ...]
     ports: tuple[int, ...]
+    uplink: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class AllocatedTotal:
     memory_mib: int
     gpus: frozenset[int]
     ports: frozenset[int]
+    uplinks: frozenset[str] = frozenset()
 
 
 @contextlib.contextmanager
@@ -87,6 +89,7 @@ def sum_held(layout_: Layout, *, besides: str = "") -> AllocatedTotal:
         sum(one.memory_mib for one in live),
         frozenset(gpu for one in live for gpu in one.gpus),
         frozenset(port for one in live for port in one.ports),
+        frozenset(one.uplink for one in live if one.uplink),
     )
 
 
@@ -108,7 +111,8 @@ def _live(layout_: Layout) -> Iterator[tuple[str, Allocation]]:
         value = files.read(path) if _is_live(layout_, path.name) else None
         if value is not None:
             gpus, ports = tuple(value["gpus"]), tuple(value["ports"])
-            yield path.name, Allocation(value["cpu_milli"], value["memory_mib"], gpus, ports)
+            amounts = value["cpu_milli"], value["memory_mib"]
+            yield path.name, Allocation(*amounts, gpus, ports, value.get("uplink", ""))
 
 
 def _files(layout_: Layout) -> list[Path]:

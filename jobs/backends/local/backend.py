@@ -98,7 +98,8 @@ class LocalBackend:
 
     def _means(self, submission: Submission) -> accept.JobRuntime:
         contained = any(role.image for role in submission.spec.roles)
-        return accept.JobRuntime(self.isolation(), self._engine().command if contained else ())
+        isolation, command = self.isolation(), self._engine().command if contained else ()
+        return accept.JobRuntime(isolation, command, self._config.has_own_network(isolation, command))
 
     def _accept_once(
         self, submission: Submission, attempt: Path, runtime: accept.JobRuntime, layer: MountPlanner

@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from jobs.backends.local import machine
-from jobs.backends.settings import FROZEN, Natural, Positive, Settings, Switch, check_ports, invalid
+from jobs.backends.settings import (
+    FROZEN,
+    InvalidSettings,
+    Natural,
+    Positive,
+    SettingProblem,
+    Settings,
+    Switch,
+    check_ports,
+    invalid,
+)
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import Dataset, MountSettings
@@ -23,6 +34,14 @@ from jobs.node.sandbox.folders import Folders, SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_PRIVATE: Final = tuple(
+    IPv4Network(each) for each in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
+)
+"""Addresses that nobody has on the internet (RFC 1918, RFC 6598)."""
+
+_LONGEST_PREFIX: Final = 24
+"""A smaller range has no addresses for 64 jobs at a time."""
 
 
 def _read_folders(folders: object) -> object:
@@ -42,6 +61,18 @@ def _read_dataset(dataset: object) -> object:
     return {"folder": dataset} if isinstance(dataset, str) else dataset
 
 
+def _check_range(value: str) -> str:
+    """Refuse what is no private IPv4 network that is large enough, written with its first address."""
+    try:
+        network = IPv4Network(value)
+    except ValueError:
+        raise invalid("no_range", value=value) from None
+    if network.prefixlen > _LONGEST_PREFIX or not any(map(network.subnet_of, _PRIVATE)):
+        raise invalid("no_range", value=value)
+    return str(network)
+
+
+AddressRange = Annotated[str, AfterValidator(_check_range)]
 NamedFolders = Annotated[
     tuple[SharedFolderRule, ...],
     BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),
@@ -73,6 +104,9 @@ class LocalConfig(Settings):
     engine: Literal["auto", "podman", "docker", "none"] = "auto"
     engine_options: tuple[str, ...] = ()
     isolation: Annotated[Isolation | None, BeforeValidator(lambda value: value or None)] = None
+    network: Literal["", "own", "host"] = ""
+    job_range: AddressRange = "10.66.0.0/16"
+    uplink_range: AddressRange = "10.67.0.0/16"
     limits: Literal["auto", "watchdog"] = "auto"
     pids: Positive = 16_384
     log_mib: Natural = 10_240
@@ -104,6 +138,13 @@ class LocalConfig(Settings):
         own = {"root": home / "jobs", "hide": home, "bell": home / "run" / "local.bell"}
         return cls(**{**settings, **own})
 
+    @model_validator(mode="after")
+    def _check_ranges(self) -> Self:
+        """Refuse ranges of which no router could tell the addresses apart."""
+        if IPv4Network(self.job_range).overlaps(IPv4Network(self.uplink_range)):
+            raise InvalidSettings(SettingProblem("uplink_range", "overlap", {"other": self.job_range}))
+        return self
+
     def exposures(self) -> frozenset[str]:
         """Return what jobs could do here; they share the network of the machine."""
         by_isolation = {Isolation.NONE: ("files",), Isolation.NAMESPACES: ("groups",)}
@@ -112,6 +153,14 @@ class LocalConfig(Settings):
     def found_isolation(self) -> Isolation:
         """Return what stands between the jobs and everything else here."""
         return self.isolation or machine.detect_isolation(self.python)
+
+    def has_own_network(self, isolation: Isolation, engine_command: Sequence[str] = ()) -> bool:
+        """Tell whether a job's replicas get a network of their own.
+
+        Of container engines only root's podman can join one.
+        """
+        can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
+        return self.network == "own" and isolation is not Isolation.NONE and can_join
 
     def user_ids(self, last: int) -> range:
         """Return those of people, where each has one."""

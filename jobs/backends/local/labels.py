@@ -35,6 +35,21 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
             "namespaces. none: no isolation. Empty: the strongest available."
         ),
     ),
+    "network": (
+        _("Network"),
+        _(
+            "own: each job has a network of its own. host: jobs share this machine's network, e.g. for RDMA, "
+            "and egress rules are not enforced. Empty: own if available."
+        ),
+    ),
+    "job_range": (
+        _("Job addresses"),
+        _("Private IPv4 range for the replicas of a job; every job uses the same range."),
+    ),
+    "uplink_range": (
+        _("Uplink addresses"),
+        _("Private IPv4 range that nothing else here uses: four addresses for each job at a time."),
+    ),
     "limits": (
         _("Limit enforcement"),
         _("auto uses control groups (cgroups) if available; watchdog never uses them."),
@@ -45,7 +60,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "work_mib": (_("Replica folder size (MiB)"), _("Maximum size of /job and /tmp; 0 = no limit.")),
     "ports": (
         _("Port range"),
-        _("First and last port available to jobs: [20000, 29999]."),
+        _(
+            "First and last port available to jobs: [20000, 29999]. In a network of its own, each replica "
+            "has all of them."
+        ),
     ),
     "most_ports": (
         _("Extra ports per replica"),
@@ -111,6 +129,8 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
 """The label and the help text of each setting that an admin may set, in the form's order."""
 
 PROBLEMS: Final[Mapping[str, str]] = {
+    "no_range": _("%(value)s: enter a private IPv4 range of at least /24, e.g. 10.66.0.0/16."),
+    "overlap": _("Overlaps %(other)s."),
     "no_folder": _(
         '%(path)s: enter an absolute path with workspaces (a list of short names, or "*" for all) and write.'
     ),

@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from jobs.backends import fixed_ports
 from jobs.backends.base import MASK, RenderedJob, RenderedRole, Submission
 from jobs.backends.local import accept, job_secrets
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.own_ports import Ports
 from jobs.backends.staging import software
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.node.staging.mount_paths import WORK
@@ -23,7 +25,7 @@ from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
 from jobs.node.wrapper import environment
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.node.wrapper.launch_arguments import is_contained, room_of
-from jobs.spec import ResourceRequest, RoleSpec, resource_requests
+from jobs.spec import JobSpec, ResourceRequest, RoleSpec, resource_requests
 
 MOST_PEERS: Final = 16
 """With more replicas than that, what is said of each of them is not shown variable by variable."""
@@ -51,27 +53,27 @@ def render(
 def _make_plan(
     submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, layer: MountPlanner, choice: int
 ) -> Plan:
-    """A plan with ports and GPUs out of the air, others for each choice."""
+    """A plan with GPUs and the host's ports out of the air, others for each choice."""
     spec = submission.spec
-    roles = [
-        accept.role_of(
-            software.with_modules(role, spec.software), ask, _slots(role, ask, choice), layer.shm_mib
-        )
-        for role, ask in zip(spec.roles, resource_requests(spec), strict=True)
-    ]
+    ports = accept.list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, choice)
+    roles = []
+    for role, ask, given in zip(spec.roles, resource_requests(spec), ports, strict=True):
+        slots = [Slot(tuple(range(choice, choice + ask.gpus)), own) for own in given]
+        loading = software.with_modules(role, spec.software)
+        roles.append(accept.role_of(loading, ask, slots, layer.shm_mib))
     return accept.make_plan(submission, config, runtime, layer, roles)
 
 
-def _slots(role: RoleSpec, ask: ResourceRequest, choice: int) -> tuple[Slot, ...]:
-    return tuple(_slot(role, ask, index, choice) for index in range(ask.replicas))
+def _host_ports(spec: JobSpec, choice: int) -> list[list[Ports]]:
+    return [[_replica_ports(role, index, choice) for index in range(role.replicas)] for role in spec.roles]
 
 
-def _slot(role: RoleSpec, ask: ResourceRequest, index: int, choice: int) -> Slot:
+def _replica_ports(role: RoleSpec, index: int, choice: int) -> Ports:
     ports: dict[str, tuple[int, ...]] = dict.fromkeys(IMPLICIT_PORTS, (choice + index + 1,))
     for port in role.ports:
-        first = port.begin_at + index * port.count if port.begin_at else choice + index + 1
+        first = fixed_ports.first_port(port, index) if port.begin_at else choice + index + 1
         ports[port.label] = tuple(range(first, first + port.count))
-    return Slot(tuple(range(choice, choice + ask.gpus)), ports)
+    return ports
 
 
 def _role(

@@ -21,6 +21,7 @@ DLC: Final = "DLC"
 PORT_LIST: Final = "customPortList"
 PORT_NUMBER: Final = "customPortNumPerWorker"
 
+_LAST_PORT: Final = 65_535
 _PORT_RANGE: Final = re.compile(r"(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?", re.ASCII)
 
 
@@ -59,6 +60,29 @@ def is_for_framework(key: str, framework: Framework | None) -> bool:
 def has_both_port_settings(options: Mapping[str, str]) -> bool:
     """Tell whether ports are requested by list and by number, which exclude each other."""
     return PORT_LIST in options and PORT_NUMBER in options
+
+
+def list_requested_ports(spec: JobSpec) -> Iterator[int]:
+    """Yield the ports of `customPortList`; none where DLC would not take it.  There may be very many."""
+    listed = spec.framework_options.get(PORT_LIST, "")
+    if not is_for_framework(PORT_LIST, spec.framework) or _has_fault(spec.framework_options, PORT_LIST):
+        return
+    for match in filter(None, (_PORT_RANGE.fullmatch(part.strip()) for part in listed.split(";"))):
+        yield from range(
+            max(1, int(match["first"])), min(int(match["last"] or match["first"]), _LAST_PORT) + 1
+        )
+
+
+def count_requested_ports(spec: JobSpec) -> int:
+    """Return the number of `customPortNumPerWorker`; 0 where DLC would not take it."""
+    number = spec.framework_options.get(PORT_NUMBER, "0")
+    if not is_for_framework(PORT_NUMBER, spec.framework) or _has_fault(spec.framework_options, PORT_NUMBER):
+        return 0
+    return int(number)
+
+
+def _has_fault(options: Mapping[str, str], key: str) -> bool:
+    return any(option == key and code != "master_port_listed" for code, option in find_port_faults(options))
 
 
 def find_port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from jobs.faults import fault
 from jobs.node import kernel, process_trees
 from jobs.node.command import Command, find_program
-from jobs.node.sandbox import bind_mounts, engine, root_file_system, sandbox_exec
+from jobs.node.network import names
+from jobs.node.sandbox import bind_mounts, engine, name_files, root_file_system, sandbox_exec
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount
 from jobs.node.sandbox.runtime import Runtime, limits, make_own_folders, root_of
@@ -136,6 +137,7 @@ class ContainerRuntime(Runtime):
         launch, role = self._launch, self._launch.place.role
         room = launch.room()
         folders = {mount_paths.WORK: str(launch.file("work")), **self._mounts(), **more_folders}
+        folders |= name_files.container_volumes(launch)
         if room.peers:
             folders[f"{room.peers}:ro"] = str(launch.path / layout.PEERS)
         env = {**more_env, **launch.environment(room)}
@@ -161,6 +163,7 @@ class ContainerRuntime(Runtime):
                 if one.kind is MountKind.MEMORY
             },
             arguments=arguments,
+            host_name=names.host_name(launch.plan, launch.place) if launch.plan.network else "",
         )
         argv = self._engine.run(box, env_file, inherited)
         argv[0] = find_program(argv[0], os.environ)

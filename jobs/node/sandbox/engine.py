@@ -112,6 +112,7 @@ class ContainerSpec:
     gpus: tuple[int, ...]
     memory: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    host_name: str = ""
 
 
 class Engine:
@@ -155,6 +156,7 @@ class Engine:
             "run",
             f"--name={box.name}",
             "--network=host",
+            *([f"--hostname={box.host_name}"] if box.host_name else []),
             f"--workdir={box.work}",
             f"--shm-size={max(1, box.shm_mib)}m",
             f"--ulimit=nofile={box.open_files}:{box.open_files}",

@@ -40,16 +40,23 @@ class Isolation(StrEnum):
     NONE = "none"
 
 
-def enter(mode: Isolation) -> None:
+def enter(mode: Isolation, user: int | None = None) -> None:
     """Go into the namespaces of `mode`: the next child is the first process of a PID namespace.
 
-    Where the console is root that takes nothing else; an ordinary user needs a user namespace, in which
-    the only user is himself.
+    Where the console is root that takes nothing else; an ordinary user needs a user namespace: the one of the
+    descriptor `user`, or a new one.
     """
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC
-    if mode is Isolation.PERSONS:
+    if user is not None:
+        kernel.join(user, kernel.CLONE_NEWUSER)
+    if mode is Isolation.PERSONS or user is not None:
         kernel.unshare(flags)
-        return
+    else:
+        unshare_user(flags)
+
+
+def unshare_user(flags: int) -> None:
+    """Go into new namespaces and a user namespace that owns them, in which the only user is the caller."""
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare(flags | kernel.CLONE_NEWUSER)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):

@@ -12,7 +12,7 @@ from jobs.faults import fault, hold_folder
 from jobs.node import command, folder_removal, kernel, process_trees
 from jobs.node.command import Command
 from jobs.node.process_trees import Tree
-from jobs.node.sandbox import bind_mounts, root_file_system
+from jobs.node.sandbox import bind_mounts, name_files, root_file_system
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, mount_paths, pip
@@ -115,7 +115,7 @@ class PlainRuntime(Runtime):
         def folder(bound: int) -> str:
             return room.resolve_inside(launch.plan.bounds[bound].path)
 
-        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self.enter)
+        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self._enter_limits)
         mounts = bind_mounts.open_all(launch)
         steps = self._step_runner(reaper)
         trouble = code_copy.copy_all(launch, steps)
@@ -131,7 +131,10 @@ class PlainRuntime(Runtime):
             root_file_system.enter(root_of(launch, (*mounts, *more)))
             kernel.hide_from_peers()
         steps.has_watchdog = self.group is None
-        trouble = trouble or self._stage_in(steps) or self._protect(steps) or self._install(steps)
+        trouble = trouble or self._stage_in(steps) or self._protect(steps)
+        if launch.plan.network is not None:
+            name_files.mount()
+        trouble = trouble or self._install(steps)
         if trouble is None and self._viewed:
             data_transfer.hide_cache(launch)
         return trouble
@@ -151,6 +154,8 @@ class PlainRuntime(Runtime):
     def stage_out(self, reaper: ProcessReaper) -> Exit | None:
         """Store what is new, by the job's user, in the root file system that the command had."""
         self.tree.signal(signal.SIGKILL)
+        if self._launch.plan.network is not None:
+            name_files.unmount()
         steps = self._step_runner(reaper)
         steps.has_watchdog = self.group is None
         return data_transfer.stage_out(self.site, steps)
@@ -175,7 +180,12 @@ class PlainRuntime(Runtime):
         return Command(argv, self._launch.environment(self._room), self._room.work, self._owner)
 
     def enter(self) -> None:
-        """Enter the limits."""
+        """Enter the limits and the replica's network."""
+        self._enter_limits()
+        self._launch.enter_network()
+
+    def _enter_limits(self) -> None:
+        """Enter the limits, and stay in the host's network, from where code and data are fetched."""
         self._enter_group()
         if self.group is None and self._viewed:  # else the limit would count all processes of the user
             most = self._launch.plan.house.pids
@@ -195,6 +205,7 @@ def root_of(launch: LaunchArguments, mounts: Sequence[BindMount]) -> RootFileSys
             **{f"{mount_paths.CONSOLE_FOLDER}/{name}": str(launch.path / name) for name in files},
             "/etc/passwd": str(launch.path / layout.PASSWD),
             "/etc/group": str(launch.path / layout.GROUP),
+            **name_files.sources(launch),
         },
         read_only=launch.plan.house.isolation == Isolation.NAMESPACES,
         mounts=mounts,
@@ -213,7 +224,8 @@ def limits(launch: LaunchArguments) -> cgroups.ControlGroup | None:
 
 
 def make_own_folders(launch: LaunchArguments) -> None:
-    """Make the folders that belong to the replica, without anything that an earlier wrapper left in them."""
+    """Make the folders of the replica, without what an earlier wrapper left in them, and write its name."""
+    name_files.write(launch)
     for kind in ("work", "tmp", "empty"):
         folder_removal.remove_folder(launch.file(kind))
     for kind in ("work", "tmp"):

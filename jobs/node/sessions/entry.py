@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 from jobs.node import kernel, processes
 from jobs.node.command import Command, session_command
 from jobs.node.files import Folder
+from jobs.node.network import sockets
 from jobs.node.sandbox import running_replica
 from jobs.node.sandbox.running_replica import ReplicaUnavailable
 from jobs.node.sessions import browsing, leader
@@ -110,14 +111,16 @@ def _request(channel: socket.socket) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The way into one replica: `target` is a pidfd of a process in its namespaces, `flags` those that are
-    not the caller's, `wrapper` a pidfd of the process with which the replica ends, `list_` a folder for
-    the leader to be found by where no namespace tells, `state` the folder in which the wrapper writes how
-    far the replica is, None for one that has ended.
+    not the caller's, `network` the replica's network namespace unless that is the host's, `wrapper` a pidfd
+    of the process with which the replica ends, `list_` a folder for the leader to be found by where no
+    namespace tells, `state` the folder in which the wrapper writes how far the replica is, None for one that
+    has ended.
     """
 
     wrapper: int
     target: int
     flags: int
+    network: int | None
     doors: tuple[int, ...]
     env: Mapping[str, str]
     folder: str
@@ -159,6 +162,8 @@ class Entry:
         sys.meta_path.clear()
         if self.flags:
             kernel.join(self.target, self.flags)
+        if self.network is not None:
+            kernel.join(self.network, kernel.CLONE_NEWNET)
 
     def command(self, request: Mapping[str, Any]) -> Command:
         """What was asked for; called in the replica's own file system."""
@@ -195,7 +200,9 @@ def find(path: Path, role: str, index: int) -> Entry:
     flags = leader.foreign_namespaces(pid, _SPACES) if replica.alone else 0
     list_ = None if replica.alone else launch.file("replicas") / layout.SESSIONS
     state = Folder.open(launch.file("replicas"))
-    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(launch))
+    network = _open_network(replica.first) if launch.plan.network else None
+    site = browsing.live(launch)
+    return Entry(wrapper, target, flags, network, doors, env, room.work, owner, list_, state, site)
 
 
 def open_ended(path: Path, role: str, index: int) -> Entry:
@@ -204,7 +211,15 @@ def open_ended(path: Path, role: str, index: int) -> Entry:
     It is over when the helper is: nothing else that the replica had is there to end with.
     """
     site, owner = browsing.find_ended(path, role, index)
-    return Entry(os.pidfd_open(os.getpid()), -1, 0, (), {}, "/", owner, None, None, site)
+    return Entry(os.pidfd_open(os.getpid()), -1, 0, None, (), {}, "/", owner, None, None, site)
+
+
+def _open_network(pid: int) -> int:
+    """Open the network namespace of a replica's first process, unless that has not entered it yet."""
+    try:
+        return sockets.open_foreign(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        raise ReplicaUnavailable("not_running") from None
 
 
 def _approachable(wrapper: int, child: int) -> int:

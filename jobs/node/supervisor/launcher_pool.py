@@ -7,6 +7,7 @@ import os
 import select
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 from jobs.faults import fault
 from jobs.node import processes
 from jobs.node.files import Folder
+from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.replica_handle import ReplicaHandle
@@ -40,6 +42,7 @@ class LauncherPool:
         replicas = folder.sub("replicas")
         self.handles = [ReplicaHandle(plan, place, replicas) for place in plan.replicas()]
         self._holds: dict[int, ReplicaHandle] = {}
+        self._network: AttemptNetwork | None = None
         self._poll = select.poll()
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._news, self._messenger = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -61,6 +64,9 @@ class LauncherPool:
                 self._follow(one)
             elif one.exit is not None or one.started is not None:
                 one.bury(ending=self.ending)
+        if self._plan.network is not None:
+            with contextlib.suppress(OSError):  # tried again by whoever needs it
+                self._network = AttemptNetwork.adopt(self._folder, self._plan)
 
     def start(self) -> None:
         """Send out a wrapper for every replica that has none and needs one."""
@@ -116,6 +122,8 @@ class LauncherPool:
         self.kill()
         for one in self.handles:
             one.clear_away()
+        if self._network is not None:
+            self._network.remove()
 
     def give_up_waiting(self) -> None:
         """End the replicas that have not even a wrapper."""
@@ -135,7 +143,7 @@ class LauncherPool:
         output = open_pipe((self._plan.uid, self._plan.gid))
         launch = LaunchArguments(self._plan, one.place, *common, output)
         try:
-            pid = wrapper.spawn(launch)
+            pid = wrapper.spawn(replace(launch, router=self._open_network()))
         except OSError as error:
             os.close(output.reader)
             self._give_up(one, Cause.START, detail=str(error))
@@ -176,6 +184,12 @@ class LauncherPool:
             self._follow(one)
         else:
             one.bury(ending=self.ending)
+
+    def _open_network(self) -> AttemptNetwork | None:
+        """Open the attempt's own network, if it has one, once somebody needs it; OSError."""
+        if self._network is None and self._plan.network is not None:
+            self._network = AttemptNetwork.open(self._folder, self._plan)
+        return self._network
 
     @cached_property
     def _told(self) -> dict[str, str]:

@@ -6,9 +6,10 @@ milliseconds and pydantic doesn't.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -156,10 +157,15 @@ class NetworkPlan:
 
 def address_of(network: NetworkPlan, position: int) -> str:
     """Return the address of the replica at a position of the plan; raises IndexError beyond the range."""
-    inner = ipaddress.ip_network(network.addresses)
+    inner = _parse_range(network.addresses)
     if position >= inner.num_addresses - _FIRST_REPLICA - 1:
         raise IndexError(position)
     return str(inner[position + _FIRST_REPLICA])
+
+
+@lru_cache(maxsize=16)
+def _parse_range(addresses: str) -> IPv4Network:
+    return IPv4Network(addresses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +256,10 @@ class Plan:
             for position, (ordinal, index) in enumerate(pairs)
             for role in (self.roles[ordinal],)
         ]
+
+    def address(self, position: int) -> str:
+        """Return the address at which the others reach a replica: its own, or the host's."""
+        return address_of(self.network, position) if self.network else self.house.host_ip
 
     def replica(self, role: str, index: int) -> PlannedReplica | None:
         """Return a replica by its role's name and its index there; None when there is no such one."""

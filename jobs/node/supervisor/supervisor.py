@@ -17,6 +17,7 @@ from typing import Any, Final
 from jobs.faults import fault
 from jobs.node import kernel, processes
 from jobs.node.files import Folder
+from jobs.node.network import attempt_network
 from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Decision, Ending, decide, plan_ending
@@ -233,6 +234,7 @@ class Supervisor:
             one.look()
         self._checks.last_look()
         self._release_logs()
+        attempt_network.remove(self._folder, self._plan)
         self._folder.remove(layout.SECRETS)
         (layout.Layout(self._path.parent.parent).live / self._plan.key).unlink(missing_ok=True)
         fault("supervisor.given_back")

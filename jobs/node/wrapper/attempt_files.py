@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from jobs.node.network import names
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount
 from jobs.node.staging import git, mount_paths
@@ -43,6 +44,9 @@ def write(plan: Plan, attempt: Path) -> None:
     _write(folder / "python", _SCRIPT, 0o755)
     if any(code.git for code in plan.codes):
         _write(attempt / git.CONFIG, git.CONFIG_TEXT)
+    if plan.network is not None:
+        _write(attempt / layout.HOSTS, names.hosts_text(plan))
+        _write(attempt / layout.RESOLVER, names.resolver_text())
     if rest := environment.split_by_size(environment.peers(plan))[1]:
         _write(attempt / layout.PEERS, environment.as_shell(rest))
 
@@ -57,5 +61,8 @@ def mounts(attempt: Path) -> list[BindMount]:
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file, unless it is there: replicas that run may be reading it."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)

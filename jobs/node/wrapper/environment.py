@@ -9,6 +9,7 @@ a job can't talk itself onto a GPU that somebody else was given.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -135,14 +136,14 @@ def as_shell(variables: Mapping[str, str]) -> str:
 
 def peers(plan: Plan) -> dict[str, str]:
     """Return the variables about every role and replica, the same for all of them."""
-    ip = plan.house.host_ip
     env: dict[str, str] = {}
-    for role in plan.roles:
+    addresses = _addresses(plan)
+    for role, ips in zip(plan.roles, addresses, strict=True):
         name = role.name
         env |= named_variables(name, role.replicas, role, role.completion)
-        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(_address(plan, slot) for slot in role.slots)
+        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(_endpoints(role, ips))
         for index, slot in enumerate(role.slots):
-            env[f"PAI_HOST_IP_{name}_{index}"] = ip
+            env[f"PAI_HOST_IP_{name}_{index}"] = ips[index]
             for label, ports in slot.ports.items():
                 env[f"PAI_PORT_LIST_{name}_{index}_{label}"] = _list(ports)
                 env[f"PAI_{name}_{index}_{label}_PORT"] = _list(ports)
@@ -259,7 +260,7 @@ def _replica(plan: Plan, place: PlannedReplica) -> dict[str, str]:
 
 
 def _container(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]:
-    ports, ip = place.slot.ports, plan.house.host_ip
+    ports, ip = place.slot.ports, plan.address(place.position)
     http, ssh = _first(ports, "http"), _first(ports, "ssh")
     asked = (port for label in place.role.labels for port in ports[label])
     return {
@@ -280,14 +281,14 @@ def _container(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[st
 def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     """Rank 0 is the first replica of the master or chief, or else of the first role (DLC page)."""
     ranked = sorted(enumerate(plan.roles), key=lambda pair: (_leader_rank(pair[1]), pair[0]))
-    before = 0
+    leader, before = ranked[0][0], 0
     for ordinal, role in ranked:
         if ordinal == place.ordinal:
             break
         before += role.replicas
     return {
-        "MASTER_ADDR": plan.house.host_ip,
-        "MASTER_PORT": _first(ranked[0][1].slots[0].ports, "http"),
+        "MASTER_ADDR": plan.address(sum(role.replicas for role in plan.roles[:leader])),
+        "MASTER_PORT": _first(plan.roles[leader].slots[0].ports, "http"),
         "RANK": str(before + place.index),
     }
 
@@ -295,8 +296,9 @@ def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
 def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     if not has_tf_config(plan.framework, {role.name: role.replicas for role in plan.roles}):
         return {}
+    roles = zip(plan.roles, _addresses(plan), strict=True)
     config = {
-        "cluster": {role.name.lower(): [_address(plan, slot) for slot in role.slots] for role in plan.roles},
+        "cluster": {role.name.lower(): _endpoints(role, ips) for role, ips in roles},
         "task": {"type": place.role.name.lower(), "index": place.index},
         "environment": "cloud",
     }
@@ -327,8 +329,15 @@ def _leader_rank(role: Role) -> int:
     return _LEADERS.index(name) if name in _LEADERS else len(_LEADERS)
 
 
-def _address(plan: Plan, slot: Slot) -> str:
-    return f"{plan.house.host_ip}:{_first(slot.ports, 'http')}"
+def _addresses(plan: Plan) -> list[list[str]]:
+    """Return the addresses of each role's replicas."""
+    positions = itertools.count()
+    return [[plan.address(next(positions)) for _slot in role.slots] for role in plan.roles]
+
+
+def _endpoints(role: Role, addresses: Iterable[str]) -> list[str]:
+    """Return `address:port` of each replica of a role."""
+    return [f"{ip}:{_first(slot.ports, 'http')}" for ip, slot in zip(addresses, role.slots, strict=True)]
 
 
 def _resource(each: Amounts) -> str:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from jobs.node import files
 from jobs.node.files import Folder
+from jobs.node.network.attempt_network import AttemptNetwork
+from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import mount_paths
@@ -32,7 +34,8 @@ class LaunchArguments:
 
     `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
     `news` is a pipe to the supervisor, for the position of a replica that has something new; `output` is what
-    the replica writes into.
+    the replica writes into; `router` is the attempt's own network and `network` the replica's in it, which
+    only its wrapper has.
     """
 
     plan: Plan
@@ -43,6 +46,8 @@ class LaunchArguments:
     secrets: Mapping[str, Any]
     news: int
     output: Pipe = NO_PIPE
+    router: AttemptNetwork | None = None
+    network: ReplicaNetwork | None = None
 
     @property
     def contained(self) -> bool:
@@ -97,6 +102,16 @@ class LaunchArguments:
         """Have the supervisor look at the replica's files."""
         with contextlib.suppress(OSError):  # full, or the supervisor is away: it will look by itself
             os.write(self.news, NEWS.pack(self.place.position))
+
+    def link_network(self) -> None:
+        """Link the replica's network, if it has one, to the attempt's; for its only preparing wrapper."""
+        if self.network is not None and self.plan.network is not None:
+            self.network.link(self.plan.network, self.place.position)
+
+    def enter_network(self) -> None:
+        """Move the calling child into the replica's network; into the host's where that is the replica's."""
+        if self.network is not None:
+            self.network.enter()
 
     def file(self, kind: str, suffix: str = "") -> Path:
         """The replica's own file or folder of a kind (`work`, `logs` …)."""

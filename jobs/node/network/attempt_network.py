@@ -1,0 +1,142 @@
+"""The network of one attempt: its router, which is found again by `router.json` in the attempt's folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from jobs.faults import fault
+from jobs.node import processes
+from jobs.node.files import Folder
+from jobs.node.network import router, uplink
+from jobs.node.network.namespaces import Holder
+from jobs.node.network.rules import router_rules
+from jobs.node.network.uplink import Pasta
+from jobs.node.processes import Identity
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import NetworkPlan, Plan
+
+MARK: Final = "JOB_CONSOLE_ROUTER"
+"""The variable in the environment of a router's holder that names its attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNetwork:
+    """A router: `net` and `user` are open descriptors of its namespaces.
+
+    `user` is None where the console is root.  `holder` is the process that keeps the router, `pasta` the one
+    that connects it, if it has one.
+    """
+
+    net: int
+    user: int | None
+    holder: Identity
+    pasta: Pasta | None
+    _link: str
+
+    @classmethod
+    def open(cls, folder: Folder, plan: Plan) -> Self:
+        """Open the network of the attempt in `folder`, which is made unless it is there.
+
+        May be repeated, and by another process after any kill.  Raises OSError, with the reason, when it
+        can't be made.
+        """
+        return cls.adopt(folder, plan) or cls._make(folder, plan)
+
+    @classmethod
+    def adopt(cls, folder: Folder, plan: Plan) -> Self | None:
+        """Open the network of the attempt in `folder`; None when there is none.  Raises OSError.
+
+        A part of it that was killed is started again, one that was stopped goes on.
+        """
+        found = folder.read(layout.ROUTER)
+        holder = Identity.load(found) if found else None
+        if holder is None or not holder.alive():
+            return None
+        made = cls._of(holder, folder, plan)
+        if made.pasta is not None:
+            made.pasta.ensure(holder.pid)
+        return made
+
+    @classmethod
+    def _make(cls, folder: Folder, plan: Plan) -> Self:
+        network = plan.network
+        assert network is not None
+        _remove_leftovers(folder, network)
+        rules = router_rules(network.addresses, network.egress, uplink.host_addresses())
+        user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
+        holder = Holder(user=user, prepare=lambda: router.set_up(rules), mark={MARK: plan.key})
+        try:
+            fault("network.held")
+            made = cls._of(holder.identity, folder, plan)
+            if made.pasta is not None:
+                made.pasta.ensure(holder.identity.pid)
+            holder.wait()
+            if network.uplink and network.egress:
+                uplink.add_link(network.uplink, made.net)
+            fault("network.made")
+            folder.write(layout.ROUTER, holder.identity.dump(), durable=False)
+        except BaseException:
+            holder.cancel()
+            raise
+        fault("network.recorded")
+        holder.release()
+        return made
+
+    @classmethod
+    def _of(cls, holder: Identity, folder: Folder, plan: Plan) -> Self:
+        network = plan.network
+        assert network is not None
+        has_user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
+        user = _open_namespace(holder.pid, "user") if has_user else None
+        pasta = _pasta(folder) if network.egress and not network.uplink else None
+        return cls(_open_namespace(holder.pid, "net"), user, holder, pasta, network.uplink)
+
+    def remove(self) -> None:
+        """Remove it, also when the attempt's folder is gone, and close the descriptors."""
+        held = self.holder.hold()
+        if held is not None:
+            processes.send(held, processes.KILL)
+            os.close(held)
+        if self._link:
+            uplink.remove_link(self._link)
+        if self.pasta is not None:
+            self.pasta.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptors; the network stays."""
+        os.close(self.net)
+        if self.user is not None:
+            os.close(self.user)
+
+
+def remove(folder: Folder, plan: Plan) -> None:
+    """Remove the network of an attempt that has ended; none is fine.  May be repeated."""
+    if plan.network is None:
+        return
+    network = AttemptNetwork.adopt(folder, plan)
+    if network is not None:
+        network.remove()
+    else:
+        _remove_leftovers(folder, plan.network)
+    folder.remove(layout.ROUTER)
+
+
+def _remove_leftovers(folder: Folder, network: NetworkPlan) -> None:
+    """Remove what belonged to a router whose holder was killed, perhaps before it was recorded."""
+    if network.uplink:
+        uplink.remove_link(network.uplink)
+    elif network.egress:
+        _pasta(folder).stop()
+
+
+def _pasta(folder: Folder) -> Pasta:
+    return Pasta(Path(f"/proc/self/fd/{folder.fd}").readlink() / layout.PASTA)
+
+
+def _open_namespace(pid: int, name: str) -> int:
+    return os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
