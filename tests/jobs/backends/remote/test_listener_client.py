@@ -109,20 +109,31 @@ async def test_listener_accepts_only_console_certificate(place: ListenerFiles, r
         assert stat.S_IMODE((place.folder / name).stat().st_mode) == 0o600
 
 
-async def test_port_agent_asks_the_same_agent_until_it_is_lost(place: ListenerFiles, replica: int) -> None:
+@pytest.fixture
+def served_port() -> Iterator[int]:
+    """A port on which a process of the replica listens."""
     program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
     program += "print(s.getsockname()[1], flush=True); time.sleep(600)"
     environment = {**os.environ, "SLURM_JOB_ID": "77"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.kill()
+
+
+async def test_port_agent_asks_the_same_agent_until_it_is_lost(
+    place: ListenerFiles, replica: int, served_port: int
+) -> None:
     made: list[ListenerTransport] = []
 
     def make() -> ListenerTransport:
         made.append(ListenerTransport(place, "python3 archive", classify))
         return made[-1]
 
-    command = [sys.executable, "-c", program]
-    with opened(place), subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as serving:
-        assert serving.stdout is not None
-        question = {**REACH, "pid": replica, "port": int(serving.stdout.readline())}
+    question = {**REACH, "pid": replica, "port": served_port}
+    with opened(place):
         agent = PortAgent(make, lambda: None)
         found = await agent.ask(question, 60)
         assert found["at"] == "127.0.0.1"
@@ -135,7 +146,6 @@ async def test_port_agent_asks_the_same_agent_until_it_is_lost(place: ListenerFi
         assert await agent.ask(question, 60) == found
         assert len(made) == 2
         await agent.close()
-        serving.kill()
 
 
 def _heard(port: int, context: ssl.SSLContext, says: bytes) -> bytes:
