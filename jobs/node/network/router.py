@@ -37,7 +37,7 @@ def apply(rules: str) -> None:
     """Give rules to the packet filter of the calling process's network namespace, all or none; OSError."""
     nft = namespaces.find_program("nft")
     try:
-        done = subprocess.run(  # noqa: PLW1509 the caller has one thread, or is root, who keeps his rights
+        done = subprocess.run(
             [nft, "-f", "-"],
             input=rules.encode(),
             capture_output=True,

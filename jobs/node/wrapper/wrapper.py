@@ -172,6 +172,7 @@ class _Wrapper:
             "at": started_at,
             "mono": time.monotonic(),
             "limits": "cgroup" if self._runtime.group else "engine" if self._launch.contained else "watchdog",
+            "network": "own" if self._launch.network else "host",
             "image_used": self._runtime.image_used,
             "commit": self._runtime.commit,
         }
