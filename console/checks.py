@@ -137,15 +137,30 @@ def check_single_person(*, databases: Sequence[str] | None = None, **kwargs: Any
         )
         text = f"Jobs can read all that the console can, and {why}."
         problems.append(Error(text, hint=hint, id="console.E010"))
-    if Exposure.SIGN_INS in found and several:
+    if not several:
+        return problems
+    return [*problems, *_shared_network(found), *_shared_rights(found)]
+
+
+def _shared_network(found: Collection[Exposure]) -> Iterator[CheckMessage]:
+    """Yield what follows from jobs in this machine's network, where there is more than one person."""
+    lacking = ", ".join(single.network_lacks())
+    if Exposure.SIGN_INS in found:
+        own = f"give each job a network of its own, which needs {lacking}; or " if lacking else ""
         hint = (
             "Set CONSOLE_TLS=auto, or CONSOLE_TLS=certificate.pem,key.pem, or put a TLS proxy in front and "
-            "set CONSOLE_TLS=proxy; or deactivate the other accounts; or set CONSOLE_TRUST_EVERYBODY=1 if "
-            "everybody may act as everybody."
+            f"set CONSOLE_TLS=proxy; or {own}deactivate the other accounts; or set CONSOLE_TRUST_EVERYBODY=1 "
+            "if everybody may act as everybody."
         )
         text = "Without TLS, jobs can take over sign-ins, and there is more than one account."
-        problems.append(Error(text, hint=hint, id="console.E016"))
-    return problems + (_shared_rights(found) if several else [])
+        yield Error(text, hint=hint, id="console.E016")
+    elif lacking and Exposure.FILES not in found:
+        hint = (
+            f"Install or allow {lacking}; or, if everybody may listen on any port of this machine, set "
+            "network to host in the cluster's settings."
+        )
+        text = f"Jobs share this machine's network for want of {lacking}, and there is more than one account."
+        yield Warning(text, hint=hint, id="console.W007")
 
 
 def _shared_rights(found: Collection[Exposure]) -> list[CheckMessage]:

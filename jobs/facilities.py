@@ -25,6 +25,12 @@ EVERYBODY: Final = "*"
 USER: Final = "{user}"
 """As one part of a folder's path: the login name of the person that asks."""
 
+OWN_NETWORK: Final = "own"
+"""A job has a network of its own, in which the egress policy of its workspace is enforced."""
+
+HOST_NETWORK: Final = "host"
+"""Jobs share their machine's network because an admin has chosen that; "" where there is no other one."""
+
 _FILE_SCHEMES: Final = ("file://localhost/", "file:///")
 _SHORT_SSH: Final = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
 
@@ -62,7 +68,8 @@ class Facilities:
     from which code is fetched, None for all, and `code_ids` the ids by which the settings know code.
     `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
     share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
-    `silent`; None where the backend looks for none.
+    `silent`; None where the backend looks for none.  `network` is the one that a job has, `image_network`
+    that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.
     """
 
     images: bool
@@ -77,6 +84,9 @@ class Facilities:
     file_system: str = ""
     one_machine: bool = False
     engines: Mapping[str, str] | None = None
+    network: str = ""
+    image_network: str = ""
+    network_lacks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the facilities as they are stored with the cluster."""
@@ -91,7 +101,7 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        for name in ("data", "datasets", "code", "code_ids"):
+        for name in ("data", "datasets", "code", "code_ids", "network_lacks"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         return cls(**known)

@@ -3,7 +3,8 @@
 Where jobs run as the console's own user, whoever may run a job can read everything that the console and
 everybody's jobs can.  Where they share the host's network and people come without TLS, a job that listens on
 any port of the console's host name is sent the session cookie of whoever opens it: cookies are not separated
-by port (RFC 6265 section 8.5).  Where jobs on a Slurm cluster run as one user, or keep the groups of the
+by port (RFC 6265 section 8.5); they share it where a program for networks of their own is missing, or a
+container engine can't join one.  Where jobs on a Slurm cluster run as one user, or keep the groups of the
 console's user, they have each other's rights.  All are fine as long as there is only one person.
 """
 
@@ -28,6 +29,11 @@ def exposures() -> frozenset[Exposure]:
     if Exposure.GROUPS in found and not identities.supplementary_groups():
         found.discard(Exposure.GROUPS)
     return frozenset(found)
+
+
+def network_lacks() -> tuple[str, ...]:
+    """Return the names of what this machine lacks for networks of jobs' own, where jobs should have them."""
+    return next(filter(None, (config.network_lacks() for config in _configs())), ())
 
 
 def jobs_user_ids() -> range:

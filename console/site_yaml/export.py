@@ -10,6 +10,8 @@ from django.db.models import QuerySet
 from console.site_yaml import assets
 from console.site_yaml.shape import IdleShape
 from jobs.dialects.yaml_text import emitter
+from quotas import egress
+from quotas.egress import EgressKind
 from quotas.models import (
     Cluster,
     GpuType,
@@ -103,10 +105,16 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
     values = {
         "name": workspace.name,
         "description": workspace.description,
+        "egress": _egress(workspace),
         "members": {row.user.get_username(): str(row.role) for row in members},
         "quotas": quotas,
     }
-    return _lean(values, {"description": "", "members": {}, "quotas": {}})
+    return _lean(values, {"description": "", "egress": str(EgressKind.INTERNET), "members": {}, "quotas": {}})
+
+
+def _egress(workspace: Workspace) -> str | list[str]:
+    kind = egress.kind_of(workspace.egress)
+    return list(workspace.egress) if kind is EgressKind.LISTED else str(kind)
 
 
 def name_in_tree(row: Quota) -> str:

@@ -27,11 +27,12 @@ from jobs.assets import changes
 from jobs.backends import registry
 from jobs.dialects.spans import escape
 from jobs.live import triggers
-from quotas import audit, ledger
+from quotas import audit, egress, ledger
 from quotas.admission import decide, snapshot
 from quotas.audit import origin
 from quotas.audit.origin import Origin
 from quotas.clusters import encrypted_settings, gputypes, inventory
+from quotas.egress import EgressKind
 from quotas.ledger import reports
 from quotas.models import (
     Action,
@@ -208,13 +209,25 @@ class _Applying:
         for slug, shape in self._site.workspaces.items():
             pointer = f"/workspaces/{escape(slug)}"
             row = known.get(slug) or Workspace(slug=slug)
-            values = {"name": shape.name or row.name or slug}
+            values: dict[str, Any] = {"name": shape.name or row.name or slug}
             if "description" in shape.model_fields_set:
                 values["description"] = shape.description
+            if shape.egress is not None:
+                values["egress"] = self._egress(shape.egress, f"{pointer}/egress")
             self._apply_row(row, pointer, values)
             if row.pk is not None:
                 self._members(row, shape, pointer)
                 self._quotas(row, shape, pointer)
+
+    def _egress(self, wanted: str | list[str], pointer: str) -> list[str]:
+        if not isinstance(wanted, list):
+            return egress.internet() if wanted == EgressKind.INTERNET else []
+        try:
+            return egress.parse_rules(wanted)
+        except ValidationError as error:
+            for text in error.messages:
+                self._fault(pointer, text)
+            return []
 
     def _members(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
         people = {row.username: row for row in User.objects.filter(username__in=shape.members)}

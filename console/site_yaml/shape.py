@@ -123,10 +123,17 @@ class QuotaShape(_Part):
 
 
 class WorkspaceShape(_Part):
-    """A workspace; its quotas stand below the clusters that they are of."""
+    """A workspace; its quotas stand below the clusters that they are of.
+
+    Without `egress` it keeps the one that it has.
+    """
 
     name: Annotated[str, Field(max_length=200)] = ""
     description: str = ""
+    egress: Annotated[
+        Literal["none", "internet"] | list[str] | None,
+        Field(description="where its jobs may connect to; a list has rules such as 192.0.2.0/24:443"),
+    ] = None
     members: dict[str, RoleName] = {}
     quotas: dict[Slug, dict[Slug, QuotaShape]] = {}
 

@@ -23,6 +23,7 @@ from console.views import shown_keys
 from console.views.memberforms import InviteForm, ServiceForm, ServiceKeyForm, ServiceTokenForm
 from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
+from quotas import egress
 from quotas.access import Verb, can, workspaces_of
 from quotas.accounts import access_keys, groups, invitations, members, services, tokens
 from quotas.accounts.members import Refused
@@ -60,6 +61,8 @@ def _page(request: SignedIn, workspace: Workspace, *, status: int = 200, **more:
     people = workspace.memberships.filter(user__kind=User.Kind.PERSON).select_related("user")
     context: dict[str, Any] = {
         "workspace": workspace,
+        "egress": egress.describe(workspace.egress),
+        "can_change_egress": request.user.is_staff and request.user.has_perm("quotas.change_workspace"),
         "roles": roles,
         "rows": [
             {

@@ -78,7 +78,7 @@ def describe_job(request: ServiceRequest) -> Mapping[str, Any]:
 ROUTES: Final[Mapping[tuple[str, str], Route]] = {
     ("GET", "/v1/job"): describe_job,
 }
-"""Everything that a job may ask.  Routes block; each raises RequestRefused, and returns the object of its answer."""
+"""Everything that a job may ask.  Routes block, raise RequestRefused, and return the object of the answer."""
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +105,7 @@ def _respond(route: Route, key: str, position: int, query: bytes, body: bytes) -
 
 
 def find_caller(key: str, position: int) -> Caller:
-    """Return the replica at a position of the attempt's plan.  Raises RequestRefused unless it may still run."""
+    """Return the replica at a position of an attempt's plan.  Raises RequestRefused once it has ended."""
     attempt = Attempt.objects.select_related("job").filter(key=key, ended_at=None).first()
     if attempt is None or not _is_current(attempt):
         raise RequestRefused(HTTPStatus.FORBIDDEN)
@@ -122,7 +122,7 @@ def _is_current(attempt: Attempt) -> bool:
 
 
 def _read_identity(scope: Scope) -> tuple[str, int]:
-    """Return the attempt's key and the replica's position.  Raises RequestRefused unless both are there once."""
+    """Return the attempt's key and the replica's position.  Raises RequestRefused without them."""
     keys, positions = (
         [value for name, value in scope["headers"] if name == each] for each in (ATTEMPT, REPLICA)
     )

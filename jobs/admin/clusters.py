@@ -17,7 +17,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold import widgets
 
-from jobs import clusters
+from jobs import clusters, facilities
 from jobs.backends import registry
 from jobs.backends.accounts import Accounting
 from jobs.backends.base import Unreachable
@@ -238,7 +238,15 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
-    readonly_fields = ("answered_at", "trouble", "looks", "container_engine", "runs_as", "accounts")
+    readonly_fields = (
+        "answered_at",
+        "trouble",
+        "looks",
+        "container_engine",
+        "network",
+        "runs_as",
+        "accounts",
+    )
     form = ClusterForm
 
     @property
@@ -317,6 +325,23 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         }
         causes = [states[state] % {"engine": name} for name, state in engines.items()]
         return gettext("None: %(causes)s") % {"causes": "; ".join(causes)}
+
+    @admin.display(description=_("network"))
+    def network(self, cluster: Cluster) -> str:
+        """Return which network jobs have there, and why no other one."""
+        found = cluster.facilities or {}
+        lacking = ", ".join(found.get("network_lacks", ()))
+        match found.get("network"):
+            case facilities.OWN_NETWORK if found["image_network"] != facilities.OWN_NETWORK:
+                return gettext("Each job has its own, but not jobs in containers.")
+            case facilities.OWN_NETWORK:
+                return gettext("Each job has its own.")
+            case facilities.HOST_NETWORK:
+                return gettext("Shared with the machine, as the cluster's settings say.")
+        if not lacking:
+            return "–"
+        text = gettext("Shared with the machine. To give each job its own, install or allow: %(lacking)s.")
+        return text % {"lacking": lacking}
 
     @admin.display(description=_("polling"))
     def looks(self, cluster: Cluster) -> str:

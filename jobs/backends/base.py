@@ -119,6 +119,11 @@ class Submission:
     is_check: bool = False
     egress: tuple[str, ...] = ("internet",)
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether its replicas may not connect to everywhere."""
+        return self.egress != ("internet",)
+
     def secret_variables(self) -> dict[str, str]:
         """Return the environment variables that every replica is given by a file."""
         found = {name: self.secrets[secret.name] for name, secret in self.spec.secret_env.items()}

@@ -99,6 +99,10 @@ class Settings:
         """Return what jobs could do to people, in words of `quotas.models.single_person.Exposure`."""
         return frozenset()
 
+    def network_lacks(self) -> tuple[str, ...]:
+        """Return the names of what jobs' own networks lack on this machine, where jobs should have them."""
+        return ()
+
     def user_ids(self, last: int) -> range:
         """Return the user ids of this machine under which jobs of people with numbers up to `last` run."""
         return range(last, last)

@@ -48,6 +48,12 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     ),
     "no_modules": (_("%(cluster)s has no environment modules: “module” not found."),),
+    "egress_not_enforced": (
+        _(
+            "%(workspace)s restricts its jobs' network access, and %(cluster)s can't enforce that. Select "
+            "another cluster, or ask an admin."
+        ),
+    ),
     "size_not_known": (
         _("Size %(value)s is not in this console's catalog; its CPU, memory and GPUs are unknown."),
     ),

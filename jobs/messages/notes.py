@@ -69,6 +69,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
             "other ports for %(label)s, listed in the PAI_PORT_LIST variables of all replicas."
         ),
     ),
+    "egress_ignored": (
+        _(
+            "Jobs on %(cluster)s share its machine's network: the network access of %(workspace)s is not "
+            "enforced there."
+        ),
+    ),
     "asset_unknown": (_("%(id)s is not registered in this console; the target cluster must know it."),),
     "asset_takes_secret": (
         _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),

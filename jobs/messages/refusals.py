@@ -155,6 +155,18 @@ _SENTENCES: Final = {
             "admin to fix your UNIX name."
         ),
     ),
+    "egress_not_enforced": (
+        _(
+            "Refused: %(workspace)s restricts its jobs' network access, and this cluster can't enforce that. "
+            "Use another cluster, or ask an admin."
+        ),
+    ),
+    "image_without_network": (
+        _(
+            "Refused: %(engine)s on this cluster can't give image %(image)s a network of its own. An admin "
+            "can install podman and run the console as root, or change the cluster's settings (network)."
+        ),
+    ),
     "exceeds_cluster": (
         _("Refused: %(wanted)s requested, but the whole cluster has %(total)s."),
         _("Refused: more requested than the whole cluster has."),

@@ -1,7 +1,7 @@
 """Listening TCP sockets of this network namespace, by the kernel's own protocol (sock_diag(7)).
 
-The tables below /proc/net are made by a walk through all connections of the machine, which takes milliseconds;
-here the kernel looks only at sockets that listen.
+The tables below /proc/net are made by a walk through all connections of the machine, which takes some
+milliseconds; here the kernel looks only at sockets that listen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REPLY_BYTES: Final = 1 << 17
 
 
 def list_listening() -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield the packed address, port, user id and inode number of each; OSError where the kernel can't say."""
+    """Yield the packed address, port, user id and inode number of each; OSError in a kernel without it."""
     for family, length in _ADDRESS_BYTES.items():
         for body in _dump(_QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _LISTENING)):
             port, address, uid, inode = _SOCKET.unpack_from(body)

@@ -53,6 +53,7 @@ def build_submission(
         person=Person(owner.get_username(), owner.pk, owner.unix_name),
         virtual_cluster=quota.slug,
         workspace=quota.workspace.slug,
+        egress=tuple(quota.workspace.egress),
         options=options,
     )
 

@@ -1,4 +1,4 @@
-"""The form in which an admin changes a quota."""
+"""The forms in which an admin changes a quota or a workspace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from quotas import egress
 from quotas.clusters import gputypes
+from quotas.egress import EgressKind
 from quotas.ledger import reports
-from quotas.models import Quota
+from quotas.models import Quota, Workspace
 
 
 class QuotaForm(forms.ModelForm[Quota]):
@@ -106,3 +108,54 @@ def _drains(kind: str, used: int, limit: int) -> str:
         "jobs start until usage drops. To save it, select “Allow limits below current usage”."
     )
     return (f"{kind}: " if kind else "") + text % {"used": used, "limit": limit}
+
+
+class WorkspaceForm(forms.ModelForm[Workspace]):
+    """A workspace; its egress policy is a kind and, for one of them, rules."""
+
+    egress_kind = forms.ChoiceField(
+        label=gettext_lazy("Network access"),
+        choices=EgressKind,
+        help_text=gettext_lazy(
+            "What jobs can connect to outside their own network. Internet: everything except the cluster's "
+            "machine and link-local addresses. Applies to jobs that start from now on."
+        ),
+    )
+    egress_rules = forms.CharField(
+        label=gettext_lazy("Allowed addresses"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "placeholder": "192.0.2.0/24:443"}),
+        help_text=gettext_lazy(
+            "One IPv4 range per line, with a port, a range of ports, or none for all ports: "
+            "192.0.2.0/24:443, 192.0.2.7:8000-8999, 198.51.100.0/24."
+        ),
+    )
+
+    class Meta:
+        model = Workspace
+        fields = ("name", "slug", "description")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kind = egress.kind_of(self.instance.egress)
+        self.initial.setdefault("egress_kind", kind)
+        if kind is EgressKind.LISTED:
+            self.initial.setdefault("egress_rules", "\n".join(self.instance.egress))
+
+    def clean(self) -> dict[str, Any] | None:
+        """Make a policy of the two fields."""
+        cleaned = super().clean()
+        lines = [line for line in self.cleaned_data.get("egress_rules", "").splitlines() if line.strip()]
+        match self.cleaned_data.get("egress_kind"):
+            case EgressKind.LISTED if not lines:
+                self.add_error("egress_rules", _("Required."))
+            case EgressKind.LISTED:
+                try:
+                    self.instance.egress = egress.parse_rules(lines)
+                except ValidationError as error:
+                    self.add_error("egress_rules", error)
+            case EgressKind.NONE:
+                self.instance.egress = []
+            case EgressKind.INTERNET:
+                self.instance.egress = egress.internet()
+        return cleaned

@@ -17,7 +17,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from quotas import ledger
 from quotas.accounts import resets
 from quotas.admin.base import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
-from quotas.admin.forms import QuotaForm
+from quotas.admin.forms import QuotaForm, WorkspaceForm
 from quotas.models import AccessKey, AccessToken, Membership, Quota, User, Workspace
 
 POWERS: Final = (
@@ -164,7 +164,9 @@ class QuotaInline(StackedInline[Quota, Workspace]):
 class WorkspaceAdmin(ModelAdmin[Workspace]):
     """Workspaces with their members and quotas on one page."""
 
+    form = WorkspaceForm
     inlines = (MembershipInline, QuotaInline)
+    fields = ("name", "slug", "description", "egress_kind", "egress_rules")
     list_display = ("name", "slug", "created_at")
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}

@@ -6,16 +6,23 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas import egress
 from quotas.default_names import Titled
 from quotas.models.audit_base import Audited
 
 
 class Workspace(Titled, Audited):
-    """People who work together; every job, quota and asset belongs to one."""
+    """People who work together; every job, quota and asset belongs to one.
+
+    `egress` says where its jobs may connect to (`quotas.egress`), from their next start on.
+    """
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
+    egress = models.JSONField(
+        _("network access"), default=egress.internet, blank=True, validators=[egress.validate]
+    )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:

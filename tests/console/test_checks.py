@@ -13,6 +13,8 @@ from console import checks
 from console.configuration import identities, keys, single
 from console.configuration.servers import SQLITE
 from console.home import CHECKOUT
+from jobs.backends.local import machine
+from jobs.node.sandbox.isolation import Isolation
 from quotas.accounts.bootstrap import FIRST_CLUSTER
 from quotas.models import Cluster, User, single_person
 from tests.factories import make_cluster, make_user
@@ -143,7 +145,7 @@ def test_single_user_mode_with_a_second_active_account_is_reported(settings: Set
 
 @pytest.mark.django_db
 def test_several_users_without_tls_on_a_shared_host_are_refused(settings: Settings) -> None:
-    settings.CONSOLE_LOCAL = {"isolation": "persons"}
+    settings.CONSOLE_LOCAL = {"isolation": "persons", "network": "host"}
     make_user()
     second = make_user()
     assert found(databases=["default"]) == []
@@ -156,6 +158,34 @@ def test_several_users_without_tls_on_a_shared_host_are_refused(settings: Settin
     assert found(databases=["default"]) == []
     User.objects.filter(pk=second.pk).update(is_active=True)
     Cluster.objects.filter(pk=cluster.pk).update(backend="slurm", config={"identity": "sudo"})
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_several_users_on_a_shared_network_for_want_of_programs_are_warned(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    machine.network_lacks.cache_clear()
+    settings.CONSOLE_LOCAL, settings.CONSOLE_TLS = {"isolation": "persons", "engine": "none"}, True
+    make_cluster()
+    make_user()
+    assert found(databases=["default"]) == []
+    make_user()
+    (message,) = run_checks(tags=["console"], databases=["default"])
+    assert (message.id, "nft" in str(message.hint)) == ("console.W007", True)
+    settings.CONSOLE_LOCAL = {"isolation": "persons", "network": "host"}
+    assert found(databases=["default"]) == []
+    machine.network_lacks.cache_clear()
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(bool(machine.network_lacks(Isolation.PERSONS)), reason="jobs have no own networks here")
+def test_several_users_without_tls_on_own_networks_are_accepted(settings: Settings) -> None:
+    settings.CONSOLE_LOCAL = {"isolation": "persons", "engine": "none"}
+    make_cluster()
+    make_user()
+    make_user()
     assert found(databases=["default"]) == []
 
 
@@ -186,7 +216,7 @@ def test_several_users_on_slurm_cluster_with_one_identity_are_refused(settings: 
 def test_several_users_with_the_console_users_groups_are_refused(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces", "network": "host"}
     settings.CONSOLE_TLS = True
     make_cluster()
     make_user()
@@ -196,7 +226,7 @@ def test_several_users_with_the_console_users_groups_are_refused(
     (problem,) = run_checks(tags=["console"], databases=["default"])
     assert problem.id == "console.E018"
     assert "groups 99999, adm" in problem.msg
-    settings.CONSOLE_LOCAL = {"isolation": "persons"}
+    settings.CONSOLE_LOCAL = {"isolation": "persons", "network": "host"}
     assert found(databases=["default"]) == []
 
 
@@ -247,7 +277,7 @@ def test_second_user_without_tls_cannot_be_created(settings: Settings, client: C
 def test_several_users_with_isolated_jobs_are_allowed(settings: Settings) -> None:
     make_cluster()
     settings.CONSOLE_TLS = True
-    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces", "network": "host"}
     make_user()
     make_user()
     assert found(databases=["default"]) == []

@@ -17,6 +17,7 @@ from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
 from jobs.backends.staging import authfile, code_sources, software
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
+from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
 from jobs.node.sandbox import bind_mounts, isolation
 from jobs.node.sandbox.folders import Requester
@@ -30,10 +31,6 @@ from jobs.states import Params, Reason, ReasonCode
 
 _PROCESS_SHARE: Final = 8
 """A replica may have one part in so many of the processes that this machine can have."""
-
-
-ADDRESSES: Final = "10.66.0.0/16"
-"""Of the replicas of every job in an own network: nobody else sees them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +63,7 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
     images = [role.image for role in spec.roles if role.image]
     if images and not runtime.engine and not config.allow_plain:
         raise refusal("no_image_engine", image=images[0])
+    _check_network(submission, config, runtime)
     if spec.software.modules and not all(map(runtime.contains, spec.roles)) and not software.has_modules():
         raise refusal("no_modules", modules=", ".join(spec.software.modules))
     total = config.total()
@@ -74,6 +72,17 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
         if wanted > most:
             raise refusal("exceeds_cluster", resource=resource, wanted=wanted, total=most)
     return _lay_in(submission, config, runtime)
+
+
+def _check_network(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> None:
+    """Raise Refused for a job that would share the machine's network although it must not."""
+    if runtime.own_network or config.network == HOST_NETWORK:
+        return
+    image = next((role.image for role in submission.spec.roles if runtime.contains(role)), "")
+    if image and config.network == OWN_NETWORK:
+        raise refusal("image_without_network", image=image, engine=runtime.engine[0])
+    if submission.is_restricted:
+        raise refusal("egress_not_enforced", workspace=submission.workspace)
 
 
 def plan(
@@ -148,7 +157,7 @@ def make_plan(
         datas=_datas(submission, layer),
         tools=data_transfer.tools() if layer.datas or any(code.shut for code in layer.codes) else None,
         cache=_cache(submission, config, layer),
-        network=NetworkPlan(ADDRESSES, "", submission.egress) if runtime.own_network else None,
+        network=NetworkPlan(config.job_range, "", submission.egress) if runtime.own_network else None,
     )
 
 

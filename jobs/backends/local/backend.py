@@ -46,7 +46,6 @@ from jobs.backends.staging.mounts import MountPlanner
 from jobs.faults import fault
 from jobs.node import files, processes
 from jobs.node.files import Folder
-from jobs.node.sandbox import engine
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import upload_unpacker
 from jobs.node.supervisor import layout
@@ -67,9 +66,6 @@ class LocalBackend:
     def isolation(self) -> Isolation:
         """Return the isolation between jobs and everything else on this machine."""
         return self._config.isolation or machine.detect_isolation(self._config.python)
-
-    def _engine(self) -> engine.Detection:
-        return engine.detect(self._config.engine, self._config.engine_options)
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """An attempt exists once its plan does; one that was left without a supervisor gets one."""
@@ -98,7 +94,8 @@ class LocalBackend:
 
     def _means(self, submission: Submission) -> accept.JobRuntime:
         contained = any(role.image for role in submission.spec.roles)
-        isolation, command = self.isolation(), self._engine().command if contained else ()
+        isolation, command = self.isolation(), self._config.find_engine().command if contained else ()
+        self._config.check_network(isolation)
         return accept.JobRuntime(isolation, command, self._config.has_own_network(isolation, command))
 
     def _accept_once(
@@ -196,7 +193,11 @@ class LocalBackend:
         return observe.read_log(self._layout.attempt(handle), replica.role, replica.index, cursor, limit)
 
     def inventory(self) -> Inventory:
-        """This machine, less what live attempts hold."""
+        """This machine, less what live attempts hold.
+
+        Raises Unreachable where it can't isolate jobs as its settings say.
+        """
+        self._config.check_network(self.isolation())
         total, held = self._config.total(), allocations.sum_held(self._layout)
         node = NodeSeen(
             name=self._config.node,
@@ -208,7 +209,7 @@ class LocalBackend:
             free_gpus=tuple(gpu.index for gpu in total.gpus if gpu.index not in held.gpus),
             programs=machine.find_programs(PROGRAMS, self._config.path, self.isolation(), self._config.hide),
         )
-        return Inventory((node,), facilities=self._config.facilities(self._engine().states))
+        return Inventory((node,), facilities=self._config.facilities(self._config.find_engine()))
 
     def forget(self, handle: Handle) -> None:
         """Remove the attempt's folder, and containers that were kept; Unreachable while it has not ended."""

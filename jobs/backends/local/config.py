@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from jobs.backends.base import Unreachable
 from jobs.backends.local import machine
 from jobs.backends.settings import (
     FROZEN,
@@ -28,8 +29,9 @@ from jobs.backends.settings import (
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import Dataset, MountSettings
-from jobs.facilities import Facilities
+from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
 from jobs.node.sandbox import engine
+from jobs.node.sandbox.engine import Detection
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 
@@ -146,9 +148,15 @@ class LocalConfig(Settings):
         return self
 
     def exposures(self) -> frozenset[str]:
-        """Return what jobs could do here; they share the network of the machine."""
-        by_isolation = {Isolation.NONE: ("files",), Isolation.NAMESPACES: ("groups",)}
-        return frozenset({"sign-ins", *by_isolation.get(self.found_isolation(), ())})
+        """Return what jobs could do here; some only where one of them shares the network of the machine."""
+        isolation = self.found_isolation()
+        by_isolation = {Isolation.NONE: {"files"}, Isolation.NAMESPACES: {"groups"}}
+        own = self.has_own_network(isolation) and self.has_own_network(isolation, self.find_engine().command)
+        return frozenset(by_isolation.get(isolation, set()) | (set() if own else {"sign-ins"}))
+
+    def find_engine(self) -> Detection:
+        """Return the container engine of this machine."""
+        return engine.detect(self.engine, self.engine_options)
 
     def found_isolation(self) -> Isolation:
         """Return what stands between the jobs and everything else here."""
@@ -160,7 +168,23 @@ class LocalConfig(Settings):
         Of container engines only root's podman can join one.
         """
         can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
-        return self.network == "own" and isolation is not Isolation.NONE and can_join
+        return self.network != HOST_NETWORK and can_join and not machine.network_lacks(isolation)
+
+    def network_lacks(self) -> tuple[str, ...]:
+        """Return nothing where an admin has chosen the machine's network."""
+        return () if self.network == HOST_NETWORK else machine.network_lacks(self.found_isolation())
+
+    def check_network(self, isolation: Isolation) -> None:
+        """Raise Unreachable where jobs have to have networks of their own, and can't."""
+        lacking = machine.network_lacks(isolation) if self.network == OWN_NETWORK else ()
+        if lacking:
+            raise Unreachable(f"network is own, but this machine lacks {', '.join(lacking)}.")
+
+    def network_of(self, isolation: Isolation, engine_command: Sequence[str] = ()) -> str:
+        """Return the network of a job, as `Facilities` has it."""
+        if self.has_own_network(isolation, engine_command):
+            return OWN_NETWORK
+        return HOST_NETWORK if self.network == HOST_NETWORK else ""
 
     def user_ids(self, last: int) -> range:
         """Return those of people, where each has one."""
@@ -190,11 +214,13 @@ class LocalConfig(Settings):
         """Return the settings about code that is fetched."""
         return CodeRules(self.code_from, self.code_sources, self.code_mib << 20, self.prepare_s, self.path)
 
-    def facilities(self, engines: Mapping[str, str]) -> Facilities:
-        """Return the facilities of this machine; `engines` are the states of `engine.Detection`."""
+    def facilities(self, found: Detection) -> Facilities:
+        """Return the facilities of this machine, with the container engine that was found."""
+        isolation = self.found_isolation()
+        network = self.network_of(isolation)
         return Facilities(
-            images=engine.USED in engines.values(),
-            engines=engines,
+            images=bool(found.command),
+            engines=found.states,
             plain=self.allow_plain,
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
@@ -203,7 +229,10 @@ class LocalConfig(Settings):
             code=self.code_from,
             code_ids=tuple(self.code_sources),
             file_system=self.file_system,
-            one_machine=True,
+            one_machine=network != OWN_NETWORK,
+            network=network,
+            image_network=self.network_of(isolation, found.command),
+            network_lacks=self.network_lacks(),
         )
 
     def total(self) -> machine.Total:

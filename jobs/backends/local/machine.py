@@ -73,6 +73,12 @@ def detect_isolation(python: str) -> Isolation:
     )
 
 
+@cache
+def network_lacks(mode: Isolation) -> tuple[str, ...]:
+    """Return the names of what jobs' own networks would need and this machine does not have."""
+    return ("user namespaces",) if mode is Isolation.NONE else ("jobs.node.network",)
+
+
 def _works(python: str, mode: Isolation) -> bool:
     if mode is Isolation.PERSONS and os.geteuid() != 0:
         return False

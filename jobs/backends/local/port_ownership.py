@@ -50,11 +50,8 @@ def find_listener(attempt: Path, ref: ReplicaRef, port: int) -> OwnListener:
 def _listeners(sockets: Sequence[Listener]) -> Iterator[OwnListener]:
     """Yield the addresses at which any of the sockets listens, with all that accept connections there."""
     for each in sockets:
-        address = str(each.address)
-        if each.address.is_unspecified:
-            address = "127.0.0.1" if each.address.version == 4 else "::1"
-        accepting = listening_sockets.accepting_sockets(sockets, address, each.port)
-        yield OwnListener(address, frozenset(one.inode for one in accepting))
+        accepting = listening_sockets.accepting_sockets(sockets, each.reachable_at, each.port)
+        yield OwnListener(each.reachable_at, frozenset(one.inode for one in accepting))
 
 
 def _find_owned(attempt: Path, ref: ReplicaRef, found: Iterable[OwnListener]) -> OwnListener | None:

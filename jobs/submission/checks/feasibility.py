@@ -17,7 +17,15 @@ from jobs.backends import fixed_ports
 from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
-from jobs.facilities import Facilities, lies_in, local_path, split_data, without_login
+from jobs.facilities import (
+    HOST_NETWORK,
+    OWN_NETWORK,
+    Facilities,
+    lies_in,
+    local_path,
+    split_data,
+    without_login,
+)
 from jobs.form import sizes
 from jobs.spec import (
     CodeSource,
@@ -32,7 +40,9 @@ from jobs.spec import (
 from jobs.submission.checks import shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
+from quotas import egress
 from quotas.clusters import gputypes
+from quotas.egress import EgressKind
 from quotas.models import Node, Quota, User
 
 QUOTA: Final = "quota"
@@ -111,7 +121,27 @@ def notes(quota: Quota, spec: JobSpec) -> tuple[Note, ...]:
         found.append(Note("image_not_used", "", {"cluster": cluster, "image": image}))
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
         found.append(Note("ports_moved", "", {"cluster": cluster, "label": label}))
+    if _is_restricted(quota) and _network(facilities, spec) == HOST_NETWORK:
+        found.append(Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name}))
     return tuple(found)
+
+
+def describe_network(quota: Quota, spec: JobSpec) -> str:
+    """Return where the job may connect to, in one line; "" on a cluster that does not enforce it."""
+    facilities = facilities_of(quota)
+    if facilities is None or _network(facilities, spec) != OWN_NETWORK:
+        return ""
+    return egress.describe(quota.workspace.egress)
+
+
+def _is_restricted(quota: Quota) -> bool:
+    return egress.kind_of(quota.workspace.egress) is not EgressKind.INTERNET
+
+
+def _network(facilities: Facilities, spec: JobSpec) -> str:
+    """Return the network that the job would have there."""
+    contained = facilities.images and any(role.image for role in spec.roles)
+    return facilities.image_network if contained else facilities.network
 
 
 def apply_action(document: Document, kind: str, value: str) -> Document:
@@ -150,6 +180,8 @@ class _Check:
         facilities = facilities_of(self.quota)
         if facilities is None:
             return
+        if _is_restricted(self.quota) and not _network(facilities, self.parsed.spec):
+            yield self._problem("egress_not_enforced", "", workspace=self.quota.workspace.name)
         yield from self._images(facilities)
         for index, mount in enumerate(self.parsed.spec.mounts):
             yield from self._mount(facilities, index, mount)

@@ -20,6 +20,7 @@ from jobs.messages import problem_message
 from jobs.models import Job
 from jobs.spec import JobSpec
 from jobs.submission import builder
+from jobs.submission.checks import feasibility
 from jobs.submission.sweeps import arrays
 from jobs.submission.sweeps.expansion import CannotSweepError, Values, combinations, expand, kinds
 from quotas import ledger
@@ -103,6 +104,11 @@ class Preview:
     def at_once(self) -> int:
         """Return how many of them may run at a time."""
         return self.sweep.at_once if self.sweep else 1
+
+    @property
+    def network(self) -> str:
+        """Return where it could connect to; "" on a cluster that does not enforce it."""
+        return feasibility.describe_network(self.quota, self.spec)
 
     @property
     def sentence(self) -> str:

@@ -24,6 +24,7 @@ from jobs.models import Attempt, Event, Idleness, Job, JobFile, Replica, Replica
 from jobs.states import ReplicaState, State
 from jobs.submission import clones, dependencies, job_control, templates
 from jobs.submission.access import find_job
+from jobs.submission.checks.feasibility import describe_network
 from jobs.submission.checks.findings import conversion, notes_of, stored_notes
 from jobs.submission.forms import dialect_choices, new_key
 from jobs.submission.lineage import describe_change
@@ -148,6 +149,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         **_template(request, job),
         "spec": file.spec,
         "commit": clones.commit_of(job),
+        "network": "" if job.is_ended else describe_network(job.quota, file.spec),
         "limit_s": job_control.limit_s(job, file.spec.time_limit_s),
         "notes": notes_of(Document(file.text, job.dialect), stored_notes(file)),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),

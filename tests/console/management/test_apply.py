@@ -332,6 +332,27 @@ def test_quota_kind_is_not_inherited_from_parent(site: Any) -> None:
     assert site(export()) == "No changes: everything matches the file.\n"
 
 
+def test_egress_policy_is_applied_exported_and_kept_where_omitted(site: Any) -> None:
+    for said, policy in [
+        ("none", []),
+        ("[192.0.2.0/24:443, 198.51.100.7]", ["192.0.2.0/24:443", "198.51.100.7/32"]),
+        ("internet", ["internet"]),
+        ("[]", []),
+    ]:
+        text = f"version: 1\nworkspaces:\n  vision: {{egress: {said}}}\n"
+        site(text)
+        assert Workspace.objects.get(slug="vision").egress == policy
+        exported = export()
+        assert ("egress:" in exported) is (policy != ["internet"])
+        assert "No changes" in site(exported)
+    site("version: 1\nworkspaces:\n  vision: {name: Vision}\n")
+    assert Workspace.objects.get(slug="vision").egress == []
+    wrong = "version: 1\nworkspaces:\n  vision: {egress: [db.example.org, 127.0.0.1]}\n"
+    for told, line in zip(faults(site, wrong), ("db.example.org: Names", "127.0.0.1: Loopback"), strict=True):
+        assert told.startswith("3:12")
+        assert line in told
+
+
 def test_unix_names_are_applied_and_exported(tmp_path: Path) -> None:
     make_user("alice", unix_name="earlier", unix_name_from="corp")
     make_user("bob", unix_name="bjones", unix_name_from="ldap")

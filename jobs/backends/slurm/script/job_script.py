@@ -27,7 +27,7 @@ from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
-from jobs.states import Reason, ReasonCode
+from jobs.states import Params, Reason, ReasonCode
 
 NEVER: Final = "-"
 BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
@@ -51,6 +51,9 @@ def check(submission: Submission, config: SlurmConfig) -> None:
     for name in sorted({each.name for each in spec.secret_env.values()} | staging.named_secrets(spec)):
         if name not in submission.secrets:
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
+    if submission.is_restricted:
+        params: Params = {"why": "egress_not_enforced", "workspace": submission.workspace}
+        raise Refused(Reason(ReasonCode.REFUSED, params))
     container_runtimes.check(spec, config, alone=is_alone(spec))
     staging.plan_staging(submission, config)
     resources = [role.resources for role in spec.roles]

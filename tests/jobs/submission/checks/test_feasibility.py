@@ -94,6 +94,29 @@ def test_image_with_plain_processes_allowed_is_accepted_with_note(place: Place) 
     assert "image_not_used" in {note.code for note in submitted.notes}
 
 
+@pytest.mark.parametrize(
+    ("network", "image_network", "problems", "notes"),
+    [
+        ("own", "own", [], []),
+        ("host", "host", [], ["egress_ignored"]),
+        ("", "", ["egress_not_enforced"], []),
+        ("own", "", ["egress_not_enforced"], []),
+    ],
+)
+def test_job_of_restricted_workspace_is_refused_where_egress_is_not_enforced(
+    place: Place, network: str, image_network: str, problems: list[str], notes: list[str]
+) -> None:
+    told(place, Facilities(images=True, plain=False, network=network, image_network=image_network))
+    quota, spec = place.quota, Document(v1(image="pytorch/pytorch:2")).parsed.spec
+    assert not feasibility.notes(quota, spec)
+    quota.workspace.egress = []
+    parsed = Document(v1(image="pytorch/pytorch:2")).parsed
+    assert [each.code for each in feasibility.problems(place.owner, quota, parsed)] == problems
+    assert [each.code for each in feasibility.notes(quota, spec)] == notes
+    line = "No network" if image_network == "own" else ""
+    assert feasibility.describe_network(quota, spec) == line
+
+
 def test_gpus_missing_in_cluster_are_refused_and_can_be_dropped(place: Place) -> None:
     text = v1(role={"gpuNumber": 1}, gpuType="TITANX")
     (found,) = refused(place, text)
