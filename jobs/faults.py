@@ -2,7 +2,7 @@
 
 Inert unless the environment names a folder in CONSOLE_FAULTS.  There, a file with a point's name and
 the content KILL or STOP makes the next process that passes the point send itself that signal, once.
-Standard library only: the local supervisor and wrapper use it too.
+Standard library only: the local agent and wrapper use it too.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ POINTS: Final = (
     "slurm.before_sbatch",
     "slurm.accepted",
     "slurm.noted",
-    "supervisor.begun",
-    "supervisor.before_start",
-    "supervisor.after_start",
-    "supervisor.exit_seen",
-    "supervisor.warned",
-    "supervisor.decided",
-    "supervisor.ordered",
-    "supervisor.before_end",
-    "supervisor.ended",
-    "supervisor.given_back",
+    "agent.begun",
+    "agent.before_start",
+    "agent.after_start",
+    "agent.exit_seen",
+    "agent.warned",
+    "agent.decided",
+    "agent.ordered",
+    "agent.before_end",
+    "agent.ended",
+    "agent.given_back",
     "wrapper.begun",
     "wrapper.copied",
     "wrapper.fetched",

@@ -68,18 +68,18 @@ class LocalBackend:
         return self._config.isolation or machine.detect_isolation(self._config.python)
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
-        """An attempt exists once its plan does; one that was left without a supervisor gets one."""
-        return {key: [Handle(key)] if self._tend(key) else [] for key in keys}
+        """An attempt exists once its plan does; it is looked after from then on."""
+        return {key: [Handle(key)] if seen else [] for key, seen in self._look(keys).items()}
 
     def submit(self, submission: Submission) -> Handle:
-        """Plan the attempt under the lock, unless it is planned already, and start its supervisor."""
+        """Plan the attempt under the lock, unless it is planned already, and tell the agent."""
         runtime = self._means(submission)
         attempt = self._layout.attempt(submission.key)
         if not (attempt / layout.PLAN).exists():
             layer = accept.refuse_impossible(submission, self._config, runtime)
             self._accept_once(submission, attempt, runtime, layer)
         with contextlib.suppress(OSError):  # accepted is accepted: whoever looks next tries again
-            launch.launch(attempt, self._config.python)
+            launch.tend(self._config.root, self._config.python, [submission.key])
         fault("local.launched")
         return Handle(submission.key)
 
@@ -133,30 +133,34 @@ class LocalBackend:
         fault("local.accepted")
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
-        """Return what the supervisors wrote last.
+        """Return what the agent wrote last.
 
-        Raises Unreachable when that can't be read, or when a supervisor is missing and can't be started.
+        Raises Unreachable when that can't be read, or when there is no agent and none can be started.
         """
         try:
-            return {handle: self._tend(handle) or Gone.GONE for handle in handles}
+            seen = self._look(handles)
+            return {handle: seen[handle] or Gone.GONE for handle in handles}
         except (OSError, UnknownFormat) as error:
             raise Unreachable(repr(error)) from error
 
-    def _tend(self, key: str) -> Observation | None:
-        """Look at an attempt, and see that it has a supervisor as long as it lives."""
+    def _look(self, keys: Sequence[str]) -> Mapping[str, Observation | None]:
+        """Look at attempts, and see that the agent looks after those that live."""
+        views = {key: self._view(key) for key in keys}
+        live = {key: view.writer for key, view in views.items() if view is not None and not view.over}
+        if live:
+            root, python = self._config.root, self._config.python
+            agent = launch.ensure_agent(root, python)
+            launch.tend(root, python, [key for key, writer in live.items() if writer != agent])
+        return {key: view.observation if view is not None else None for key, view in views.items()}
+
+    def _view(self, key: str) -> observe.AttemptView | None:
         try:
-            attempt = self._layout.attempt(key)
+            return observe.look(self._layout.attempt(key))
         except UnknownAttemptKey:
             return None
-        view = observe.look(attempt)
-        if view is None:
-            return None
-        if not view.over:
-            launch.ensure(attempt, self._config.python, view.supervisor)
-        return view.observation
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
-        """Record the request and wake the supervisor; the earlier of two deadlines stays."""
+        """Record the request and tell the agent; the earlier of two deadlines stays."""
         attempt = self._layout.attempt(handle)
         if not (attempt / layout.PLAN).exists() or (attempt / layout.END).exists():
             return
@@ -172,17 +176,17 @@ class LocalBackend:
                 folder.write(layout.STOP, wish)
         fault("local.stop_written")
         with contextlib.suppress(OSError):  # it is written: whoever looks next tries again
-            launch.rouse(attempt, self._config.python)
+            launch.tend(self._config.root, self._config.python, [handle])
 
     def extend(self, handle: Handle, limit_s: int) -> None:
-        """Write the new limit down and wake the supervisor, which counts by it from then on."""
+        """Write the new limit down and tell the agent, which counts by it from then on."""
         attempt = self._layout.attempt(handle)
         if not (attempt / layout.PLAN).exists() or (attempt / layout.END).exists():
             return
         try:
             with Folder.open(attempt) as folder:
                 folder.write(layout.EXTENSION, {"limit_s": limit_s})
-            launch.rouse(attempt, self._config.python)
+            launch.tend(self._config.root, self._config.python, [handle])
         except OSError as error:
             raise Unreachable(str(error)) from error
 
@@ -244,7 +248,7 @@ class LocalBackend:
             raise Unreachable(repr(error)) from error
 
     def bell(self) -> Path | None:
-        """Touched by supervisors, and by nobody else."""
+        """Touched by the agent, and by nobody else."""
         return self._config.bell
 
 

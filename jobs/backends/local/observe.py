@@ -1,4 +1,4 @@
-"""Observations and logs of attempts, from what supervisors and wrappers wrote."""
+"""Observations and logs of attempts, from what the agent and wrappers wrote."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _REMEMBERED: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class AttemptView:
-    """An attempt as it was last written down, and by whom."""
+    """An attempt as it was last written down, and by whom, if by anybody."""
 
     observation: Observation
-    supervisor: Identity | None
+    writer: Identity | None
 
     @property
     def over(self) -> bool:
@@ -68,7 +68,7 @@ def _read(attempt: str, inode: int, mtime_ns: int) -> AttemptView | None:
 
 
 def _view_of_plan(attempt: Path) -> AttemptView | None:
-    """An attempt that no supervisor has written about yet."""
+    """An attempt that no agent has written about yet."""
     plan = Plan.read(attempt)
     if plan is None:
         return None
@@ -78,8 +78,7 @@ def _view_of_plan(attempt: Path) -> AttemptView | None:
     )
     starting = Reason(ReasonCode.STARTING)
     observation = Observation(State.PENDING, starting, Phase.CREATING, replicas, version="planned")
-    found = files.read(attempt / layout.SUPERVISOR)
-    return AttemptView(observation, Identity.load(found) if found else None)
+    return AttemptView(observation, None)
 
 
 def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:

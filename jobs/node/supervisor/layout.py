@@ -1,6 +1,8 @@
-"""Files of an attempt.  The format has a number; a supervisor touches no other than its own.
+"""Files of an attempt.  The format has a number; an agent touches no other than its own.
 
 <root>/.lock                    held while resources are given out
+<root>/.agent.{lock,json,sock,log}
+                                the agent that looks after the attempts now
 <root>/.live/<key>              what a live attempt holds of the machine
 <root>/.forgotten/<month>/<key> keys that must never start again
 <root>/<job id>/<attempt>/
@@ -8,7 +10,8 @@
     limits.json                 how much its replicas may write, and on how many ports they may listen
     trees/<id>                  what an uploaded tree holds, and where that lies
     secrets.json                values for the environment, until the end
-    supervisor.{json,lock,log}  who looks after it now
+    supervisor.{lock,log}       held by who looks after it; what there is to say about that
+    supervisor.json             who that is, where it is a supervisor of an earlier release
     router.json                 the process that keeps the router of its own network
     pasta.pid                   the process that connects the router, where the console is not root
     status.json                 what `observe` reads, rewritten at every change
@@ -16,7 +19,7 @@
     extension.json              somebody asked for a later end
     hosts, resolv.conf          how its replicas find each other by name, in a network of their own
     bin/python                  starts python3, for where there is no python
-    warning.json, ending.json   the supervisor's orders to the wrappers
+    warning.json, ending.json   the agent's orders to the wrappers
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
                                 who prepares the replica now
@@ -57,6 +60,10 @@ FORMAT_WITH_DATA: Final = 4
 FORMAT_WITH_NETWORK: Final = 5
 """Of a plan whose replicas have a network of their own: likewise."""
 
+AGENT_LOCK: Final = ".agent.lock"
+AGENT: Final = ".agent.json"
+AGENT_SOCKET: Final = ".agent.sock"
+AGENT_LOG: Final = ".agent.log"
 PLAN: Final = "plan.json"
 LIMITS: Final = "limits.json"
 TREES: Final = "trees"
@@ -70,7 +77,6 @@ EXTENSION: Final = "extension.json"
 WARNING: Final = "warning.json"
 ENDING: Final = "ending.json"
 END: Final = "end.json"
-LAUNCHED: Final = "launched"
 ROUTER: Final = "router.json"
 PASTA: Final = "pasta.pid"
 PASSWD: Final = "passwd"  # noqa: S105 a file name

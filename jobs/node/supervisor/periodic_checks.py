@@ -1,4 +1,4 @@
-"""Periodic checks of the supervisor: ports, lengths of logs, and excessive use."""
+"""Periodic checks of an attempt: ports, lengths of logs, and excessive use."""
 
 from __future__ import annotations
 
@@ -31,17 +31,22 @@ LOGS_S: Final = (1.0, 5.0)
 class PeriodicChecks:
     """Looks when it is time to, by timers of its own."""
 
-    def __init__(
-        self, path: Path, plan: Plan, folder: Folder, handles: Sequence[ReplicaHandle], timers: Timers
-    ) -> None:
-        self._handles, self._timers = handles, timers
-        self._indexes = Indexes(folder.sub("logs"))
+    def __init__(self, path: Path, plan: Plan, folder: Folder, handles: Sequence[ReplicaHandle]) -> None:
+        self._handles, self._timers = handles, Timers()
+        self._logs = folder.sub("logs")
+        self._indexes = Indexes(self._logs)
         self._serving = PortMonitor(path, plan, handles)
         self._excess = Excess(path, plan, handles)
         self._offering = any(one.place.role.labels for one in handles)
         self._soon_until = time.monotonic() + SHORTLY_S
         self._searched = 0.0
         self._logs_s = LOGS_S[0]
+        for name in ("logs", "ports", "excess"):
+            self._timers.at(name, 0.0)
+
+    def due_at(self) -> float:
+        """Return when something is to be looked at next, in seconds since the boot."""
+        return self._timers.first()
 
     def expect(self) -> None:
         """A replica has started: its ports will answer soon."""
@@ -68,6 +73,11 @@ class PeriodicChecks:
             one.served = ()
         self._serving.close()
         self._indexes.note(one.place.name for one in self._handles)
+
+    def close(self) -> None:
+        """Ask nothing more, and close what is open."""
+        self._serving.close()
+        self._logs.close()
 
     def _look_at_logs(self, now: float) -> None:
         grew = self._indexes.note(one.place.name for one in self._handles if one.running)
@@ -98,12 +108,16 @@ class Timers:
         self._moments[name] = math.inf if moment is None else moment
 
     def is_due(self, name: str, now: float) -> bool:
-        """Tell whether the moment has come; one that was never set has."""
-        return self._moments.get(name, 0.0) <= now
+        """Tell whether the moment has come."""
+        return self._moments.get(name, math.inf) <= now
+
+    def first(self) -> float:
+        """Return the first moment; infinity when there is none."""
+        return min(self._moments.values(), default=math.inf)
 
     def pause(self) -> float:
         """Seconds until the first of them; at most an hour, and never less than none."""
-        return max(0.0, min(3600.0, min(self._moments.values(), default=0.0) - time.monotonic()))
+        return max(0.0, min(3600.0, self.first() - time.monotonic()))
 
 
 class Indexes:

@@ -1,4 +1,4 @@
-"""The supervisor's handle of one replica: the content of its files, and a pidfd of its wrapper."""
+"""The agent's handle of one replica: the content of its files, and a pidfd of its wrapper."""
 
 from __future__ import annotations
 
@@ -93,10 +93,22 @@ class ReplicaHandle:
     def take(self, pid: int, launch: LaunchArguments) -> None:
         """Hold a wrapper that was just sent out, and the end from which it reads the replica's output."""
         self._close_output()
+        os.close(launch.output.writer)
         self._launch = launch
         self.tries += 1
         self._identity = Identity.of(pid)
         self.hold = self._identity.hold() if self._identity else None
+
+    @staticmethod
+    def drop(launch: LaunchArguments) -> None:
+        """Close the pipe of a wrapper that was not sent out."""
+        for fd in launch.output:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close what is open; the wrapper goes on."""
+        self._let_go()
+        self._close_output()
 
     def poke(self) -> None:
         """Have the wrapper look at its orders; also thaws it."""

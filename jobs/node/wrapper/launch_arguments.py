@@ -24,8 +24,10 @@ from jobs.node.wrapper import attempt_files, environment
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.log_writer import NO_PIPE, Limits, Pipe
 
-NEWS: Final = struct.Struct("I")
-"""What a wrapper writes to the supervisor when there is news of its replica: its position."""
+NEWS: Final = struct.Struct("II")
+"""What a wrapper writes to the agent when there is news of its replica: the attempt's number there, and the
+replica's position.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class LaunchArguments:
     """One replica of a plan.
 
     `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
-    `news` is a pipe to the supervisor, for the position of a replica that has something new; `output` is what
+    `news` is a pipe to the agent, which knows the attempt by the number `attempt`; `output` is what
     the replica writes into; `router` is the attempt's own network and `network` the replica's in it, which
     only its wrapper has.
     """
@@ -45,6 +47,7 @@ class LaunchArguments:
     told: Mapping[str, str]
     secrets: Mapping[str, Any]
     news: int
+    attempt: int = 0
     output: Pipe = NO_PIPE
     router: AttemptNetwork | None = None
     network: ReplicaNetwork | None = None
@@ -99,9 +102,9 @@ class LaunchArguments:
         self.announce()
 
     def announce(self) -> None:
-        """Have the supervisor look at the replica's files."""
-        with contextlib.suppress(OSError):  # full, or the supervisor is away: it will look by itself
-            os.write(self.news, NEWS.pack(self.place.position))
+        """Have the agent look at the replica's files."""
+        with contextlib.suppress(OSError):  # full, or the agent is away: it will look by itself
+            os.write(self.news, NEWS.pack(self.attempt, self.place.position))
 
     def link_network(self) -> None:
         """Link the replica's network, if it has one, to the attempt's; for its only preparing wrapper."""

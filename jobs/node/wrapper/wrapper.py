@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -38,23 +39,24 @@ _FULL_S: Final = 1.0
 """The pause between two tries to write to a full disk."""
 
 
-def spawn(launch: LaunchArguments) -> int:
-    """Start a wrapper; answers its pid as this process sees it.
+def start(launch: LaunchArguments, leave: Callable[[], None]) -> int:
+    """Start a wrapper; return its pid as this process sees it.  Raises OSError.
 
-    A process in between goes into the new namespaces and is gone at once, so the wrapper is nobody's
-    child but the nearest subreaper's.
+    The calling process goes into the new namespaces and has to end at once, so that the wrapper is nobody's
+    child but the nearest subreaper's.  `leave` closes what the wrapper must not have.
     """
-    reader, writer = os.pipe()
-    between = os.fork()
-    if between == 0:
-        _in_between(launch, writer)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        answer = file.readline()
-    os.waitpid(between, 0)
-    if not answer.strip().isdigit():
-        raise OSError(answer.decode(errors="replace").strip() or "the wrapper did not start")
-    return int(answer)
+    if launch.router is not None:
+        launch = replace(launch, network=ReplicaNetwork.make(launch.router))
+    if launch.mode is not Isolation.NONE:
+        isolation.enter(launch.mode, launch.router.user if launch.router else None)
+    if launch.router is not None:
+        kernel.unshare(kernel.CLONE_NEWUTS)
+        socket.sethostname(names.host_name(launch.plan, launch.place))
+    pid = os.fork()
+    if pid == 0:
+        leave()
+        _run(launch)
+    return pid
 
 
 def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
@@ -65,31 +67,12 @@ def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
     return True
 
 
-def _in_between(launch: LaunchArguments, writer: int) -> NoReturn:
-    try:
-        if launch.router is not None:
-            launch = replace(launch, network=ReplicaNetwork.make(launch.router))
-        if launch.mode is not Isolation.NONE:
-            isolation.enter(launch.mode, launch.router.user if launch.router else None)
-        if launch.router is not None:
-            kernel.unshare(kernel.CLONE_NEWUTS)
-            socket.sethostname(names.host_name(launch.plan, launch.place))
-        pid = os.fork()
-        if pid == 0:
-            os.close(writer)
-            _run(launch)
-        os.write(writer, f"{pid}\n".encode())
-    except BaseException as error:  # noqa: BLE001 nothing may return into the supervisor's own code
-        os.write(writer, f"{error}\n".encode())
-    os._exit(0)
-
-
 def _run(launch: LaunchArguments) -> NoReturn:
     try:
         kernel.set_name("jc-wrapper")
         os.setsid()
         _Wrapper(launch).run()
-    except BaseException as error:  # noqa: BLE001 likewise
+    except BaseException as error:  # noqa: BLE001 nothing may return into the fork server's own code
         traceback.print_exc(file=sys.stderr)
         _give_up(launch, error)
     os._exit(0)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
+from jobs.backends.local import launch
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.node.wrapper import log_writer
@@ -200,13 +201,18 @@ class LocalBench:
         return ["local.before_lock", "local.locked", "local.claimed", "local.accepted", "local.launched"]
 
     def restart_controller(self) -> None:
-        for pid in self.processes("jc-supervisor"):
+        for pid in self.agents():
             os.kill(pid, signal.SIGKILL)
 
+    def agents(self) -> list[int]:
+        """The agent of this bench; more while one takes over."""
+        return [pid for pid in all_pids() if self._is_ours(pid) and text_of(pid, "comm") == "jc-agent\n"]
+
     def processes(self, name: str = "") -> list[int]:
-        """Supervisors, wrappers and replicas of this bench; by the kernel's name for them if given."""
-        pids = (pid for pid in all_pids() if pid != os.getpid())
-        return [pid for pid in pids if self._is_ours(pid) and name in text_of(pid, "comm")]
+        """Wrappers and replicas of this bench; by the kernel's name for them if given."""
+        pids = (pid for pid in all_pids() if pid != os.getpid() and self._is_ours(pid))
+        names = ((pid, text_of(pid, "comm")) for pid in pids)
+        return [pid for pid, own in names if name in own and own != "jc-agent\n"]
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""
@@ -224,6 +230,8 @@ class LocalBench:
         for handle in self.handles():
             wait_until_over(self.backend, handle)
         wait_for(lambda: not self.processes())
+        launch.hand_over(self.config.root)
+        wait_for(lambda: not self.agents())
         for log in self.config.root.glob("*/*/logs/*.output"):
             log_writer.unmark_append_only(log)
 

@@ -1,27 +1,27 @@
-"""The supervisor of one attempt, until nothing of it is left.
+"""An attempt under the agent, until nothing of it is left.
 
-Everything it knows lies in files, and each file says one thing for good, so it may be killed at any
-instruction: the next one takes the lock, reads, adopts the wrappers that live, and goes on.
+Everything that is known of it lies in files, and each file says one thing for good, so the agent may be killed
+at any instruction: the next one takes the lock, reads, adopts the wrappers that live, and goes on.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from jobs.faults import fault
-from jobs.node import kernel, processes
+from jobs.node import processes
+from jobs.node.agent.launcher import Launcher
+from jobs.node.agent.launcher_pool import LauncherPool
 from jobs.node.files import Folder
-from jobs.node.network import attempt_network
 from jobs.node.processes import Identity
+from jobs.node.sandbox.running_replica import ReplicaUnavailable
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Decision, Ending, decide, plan_ending
-from jobs.node.supervisor.launcher_pool import LauncherPool
 from jobs.node.supervisor.periodic_checks import PeriodicChecks, Timers
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.status import Status
@@ -34,83 +34,136 @@ ROUND_S: Final = 2.0
 MERCY_S: Final = 2.0
 """How long after its last second a wrapper may take to end its replica before it is killed itself."""
 
-
 LONGEST_GRACE_S: Final = 10
 """What takes too much has no longer than this to end by itself."""
 
 
-def main(path: Path) -> None:
-    """Be the supervisor of the attempt at `path`, unless it has one."""
-    _settle_in()
-    with Folder.open(path) as folder:
-        lock = os.open(layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=folder.fd)
-        with contextlib.suppress(BlockingIOError):
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+class Attended(Exception):
+    """A supervisor of an earlier release looks after the attempt."""
+
+
+class Attempt:
+    """One attempt, whose lock the agent has from here on; the agent knows it by `number`."""
+
+    def __init__(self, path: Path, launcher: Launcher, number: int, hurry: Callable[[], None]) -> None:
+        """Raises Attended when somebody else has the lock, and FileNotFoundError when there is no attempt.
+
+        `hurry` is called when `due_at` may say an earlier time than before.
+        """
+        self._path, self._hurry = path, hurry
+        self._folder = folder = Folder.open(path)
+        self._lock = -1
+        try:
+            self._lock = _take_lock(folder)
             found = folder.read(layout.PLAN)
-            if found is not None:
-                Supervisor(path, folder, Plan.load(found, folder.read(layout.LIMITS))).run()
-
-
-def _settle_in() -> None:
-    kernel.set_name("jc-supervisor")
-    kernel.become_subreaper()
-    os.umask(0o077)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-class Supervisor:
-    """One attempt's supervisor, once it has the lock."""
-
-    def __init__(self, path: Path, folder: Folder, plan: Plan) -> None:
-        self._path, self._folder, self._plan = path, folder, plan
+            if found is None:
+                raise FileNotFoundError(path)
+            self._plan = plan = Plan.load(found, folder.read(layout.LIMITS))
+        except BaseException:
+            self._close_files()
+            raise
         for name in ("replicas", "logs", "work", "tmp"):
             folder.make(name)
         self._status = Status(plan, folder, Identity.mine())
         self._timers = Timers()
         self._ending = self._read_ending()
         self._pool = LauncherPool(
-            path, folder, plan, self._something_happened, ending=self._ending is not None
+            path, folder, plan, launcher, number, self._something_happened, ending=self._ending is not None
         )
-        self._checks = PeriodicChecks(path, plan, folder, self._pool.handles, self._timers)
+        self._checks = PeriodicChecks(path, plan, folder, self._pool.handles)
         self._undecided = True
         self._warned = False
+        self._excess: Reason | None = None
+        self._round_at = 0.0
+        self._is_followed = False
 
-    def run(self) -> None:
+    async def run(self) -> None:
         """Until the end; of the job too when somebody removes its folder, as nobody could ever ask for it."""
         try:
-            self._see_through()
+            await self._see_through()
         except OSError:
             if self._folder.exists(layout.PLAN):
                 raise
-            self._pool.disband()
+            await self._pool.disband()
             self._release_logs()
 
-    def _see_through(self) -> None:
-        self._folder.write(layout.SUPERVISOR, Identity.mine().dump(), durable=False)
-        fault("supervisor.begun")
+    async def _see_through(self) -> None:
+        fault("agent.begun")
         if not self._folder.exists(layout.END):
-            self._pool.recover()
-            self._judge()
+            await self._pool.recover()
+            self._is_followed = True
+            await self._judge()
             self._show()
-            self._pool.start()
+            await self._pool.start()
             while not self._pool.over():
-                self._do_what_is_due()
-                self._pool.wait(self._timers.pause())
+                await self._do_what_is_due()
+                await self._pool.wait(self._timers.pause())
                 if not self._folder.exists(layout.PLAN):
                     raise FileNotFoundError(self._path)
-                self._judge()
-        self._finish()
+                await self._judge()
+        self._is_followed = False
+        await self._finish()
+
+    def wake(self) -> None:
+        """Look at orders, and at whether the attempt's folder is still there."""
+        self._pool.wake()
+
+    def hear(self, position: int) -> None:
+        """Look at a replica that has news."""
+        self._pool.hear(position)
+
+    async def make_socket(self, role: str, index: int, family: int) -> int:
+        """Return the descriptor of a new TCP socket in a replica's network; ReplicaUnavailable, OSError."""
+        place = self._plan.replica(role, index)
+        if place is None or not self._pool.handles[place.position].running:
+            raise ReplicaUnavailable("not_running")
+        return await self._pool.services.make_socket(place, family)
+
+    def look_around(self, now: float) -> None:
+        """Look at what nobody tells, as far as it is time to, and wake when there is something."""
+        if not self._is_followed:
+            return
+        try:
+            if now >= self._round_at:
+                self._round_at = now + ROUND_S
+                self._pool.look_around()
+                if not self._folder.exists(layout.PLAN):
+                    self.wake()
+            if self._checks.look(now):
+                self._status.mark_changed()
+                self.wake()
+            if (reason := self._checks.excess(now)) is not None:
+                self._excess = reason
+                self.wake()
+        except Exception as error:  # noqa: BLE001 it is the attempt's own
+            self._pool.fail(error)
+
+    def due_at(self) -> float:
+        """Return when `look_around` is to be called next, in seconds since the boot."""
+        return min(self._round_at, self._checks.due_at()) if self._is_followed else float("inf")
+
+    def close(self) -> None:
+        """Let go of everything; the job goes on."""
+        self._is_followed = False
+        self._pool.close()
+        self._checks.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._folder.close()
 
     def _something_happened(self) -> None:
         """A replica has started or ended."""
         self._undecided = True
         self._status.mark_changed()
         self._checks.expect()
+        self._hurry()
 
     # --- deciding ---------------------------------------------------------------------------------------
 
-    def _judge(self) -> None:
+    async def _judge(self) -> None:
         """Let the counts decide, then whoever asked for the end."""
         if self._pool.over():
             return
@@ -119,13 +172,13 @@ class Supervisor:
             decision = self._decision()
             if decision is not None:
                 grace = self._plan.grace_s
-                self._end(plan_ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace))
-        self._obey_stop()
+                await self._end(plan_ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace))
+        await self._obey_stop()
 
     def _decision(self) -> Decision | None:
         return decide(self._plan.roles, [ended for one in self._pool.handles if (ended := one.find_end())])
 
-    def _obey_stop(self) -> None:
+    async def _obey_stop(self) -> None:
         asked = self._folder.read(layout.STOP)
         if asked is None:
             return
@@ -136,9 +189,9 @@ class Supervisor:
             grace_s=asked["grace_s"],
             signal=asked["signal"],
         )
-        self._end(stop if self._ending is None else self._ending.no_later_than(stop))
+        await self._end(stop if self._ending is None else self._ending.no_later_than(stop))
 
-    def _end(self, decided: Ending) -> None:
+    async def _end(self, decided: Ending) -> None:
         """Write the decision down, then have it carried out."""
         if decided == self._ending:
             return
@@ -146,10 +199,10 @@ class Supervisor:
         self._ending = decided
         self._pool.ending = True
         self._status.mark_changed()
-        fault("supervisor.decided")
+        fault("agent.decided")
         self._pool.poke()
-        self._pool.give_up_waiting()
-        fault("supervisor.ordered")
+        await self._pool.give_up_waiting()
+        fault("agent.ordered")
 
     def _read_ending(self) -> Ending | None:
         found = self._folder.read(layout.ENDING)
@@ -157,24 +210,19 @@ class Supervisor:
 
     # --- in time ----------------------------------------------------------------------------------------
 
-    def _do_what_is_due(self) -> None:
+    async def _do_what_is_due(self) -> None:
         now = time.monotonic()
-        if self._timers.is_due("round", now):
-            self._timers.at("round", now + ROUND_S)
-            self._pool.look_around()
-        self._mind_the_limit(now)
+        await self._mind_the_limit(now)
         self._mind_the_deadline(now)
-        if self._checks.look(now):
-            self._status.mark_changed()
-        if self._ending is None and (reason := self._checks.excess(now)) is not None:
+        if self._ending is None and self._excess is not None:
             grace = min(self._plan.grace_s, LONGEST_GRACE_S)
-            self._end(plan_ending(State.FAILED, reason, now=now, grace_s=grace))
+            await self._end(plan_ending(State.FAILED, self._excess, now=now, grace_s=grace))
         due = self._status.find_due_time()
         if due is not None and due <= now:
             self._show()
         self._timers.at("status", self._status.find_due_time())
 
-    def _mind_the_limit(self, now: float) -> None:
+    async def _mind_the_limit(self, now: float) -> None:
         """The longest running time counts from the first command's start; a warning may come before."""
         limit, warned = self._limit(), self._plan.warned
         if limit is None or self._ending is not None or (begun := self._first_start()) is None:
@@ -182,7 +230,7 @@ class Supervisor:
         end_at = begun + limit
         if now >= end_at:
             reason = Reason(ReasonCode.TIME_LIMIT, {"limit_s": limit})
-            self._end(plan_ending(State.STOPPED, reason, now=now, grace_s=self._plan.grace_s))
+            await self._end(plan_ending(State.STOPPED, reason, now=now, grace_s=self._plan.grace_s))
             return
         self._timers.at("limit", end_at)
         if warned is None or self._warned:
@@ -193,7 +241,7 @@ class Supervisor:
         self._warned = True
         self._timers.at("warning", None)
         self._folder.publish(layout.WARNING, {"signal": warned.signal})
-        fault("supervisor.warned")
+        fault("agent.warned")
         self._pool.poke()
 
     def _limit(self) -> int | None:
@@ -208,7 +256,8 @@ class Supervisor:
         """Kill wrappers that did not end their replicas in time."""
         if self._ending is None:
             return
-        self._timers.at("limit", None)
+        for name in ("limit", "warning"):
+            self._timers.at(name, None)
         last = self._ending.kill_at + MERCY_S
         self._timers.at("mercy", last if now < last else now + ROUND_S)
         if now >= last:
@@ -223,21 +272,22 @@ class Supervisor:
     def _show(self) -> None:
         self._status.write(self._pool.handles, self._ending)
 
-    def _finish(self) -> None:
+    async def _finish(self) -> None:
         """Nothing runs any more: say so, and give back what was held."""
-        fault("supervisor.before_end")
+        fault("agent.before_end")
         self._folder.publish(layout.END, self._final())
-        fault("supervisor.ended")
+        fault("agent.ended")
         end = self._folder.read(layout.END)
         assert end is not None
         for one in self._pool.handles:
             one.look()
         self._checks.last_look()
         self._release_logs()
-        attempt_network.remove(self._folder, self._plan)
+        await self._pool.services.remove()
+        self._folder.remove(layout.ROUTER)
         self._folder.remove(layout.SECRETS)
         (layout.Layout(self._path.parent.parent).live / self._plan.key).unlink(missing_ok=True)
-        fault("supervisor.given_back")
+        fault("agent.given_back")
         reason = Reason(ReasonCode(end["code"]), end["params"])
         self._status.write_end(self._pool.handles, State(end["state"]), reason, end["at"])
 
@@ -249,3 +299,19 @@ class Supervisor:
         assert final is not None
         reason = final.reason
         return {"state": final.state, "code": reason.code, "params": dict(reason.params), "at": time.time()}
+
+
+def _take_lock(folder: Folder) -> int:
+    """Take the attempt's lock; where somebody has it, he is woken, in case there is something new."""
+    lock = os.open(layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=folder.fd)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        if (found := folder.read(layout.SUPERVISOR)) is not None:
+            Identity.load(found).poke()
+        raise Attended(str(error)) from error
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock

@@ -1,0 +1,89 @@
+"""Requests to the agent: lines of JSON at a Unix socket, from processes of the same user.
+
+{"tend": KEY}            there is something new about an attempt: its plan, a stop, an extension
+{"socket": {"key", "role", "index", "family"}}
+                         answered with the descriptor of a new TCP socket in the replica's network
+{"hand_over": true}      end, and leave the attempts to the next agent
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from jobs.node.supervisor import layout
+
+LONGEST: Final = 64 * 1024
+"""Bytes of a request."""
+
+_BACKLOG: Final = 128
+_PEER: Final = struct.Struct("3i")
+
+Answer = Callable[[Mapping[str, Any]], Awaitable[tuple[dict[str, Any], int | None]]]
+"""Answers one request: with a line, and a descriptor that is closed once it is sent."""
+
+
+def listen(root: int) -> socket.socket:
+    """Return the listening socket in the open folder `root`, in the place of an earlier agent's."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.setblocking(False)
+    fresh = f"{layout.AGENT_SOCKET}.{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh, dir_fd=root)
+    made.bind(f"/proc/self/fd/{root}/{fresh}")  # the whole path may be too long for one
+    os.chmod(fresh, 0o600, dir_fd=root)
+    made.listen(_BACKLOG)
+    os.rename(fresh, layout.AGENT_SOCKET, src_dir_fd=root, dst_dir_fd=root)
+    return made
+
+
+class RequestServer:
+    """Serves connections until it is cancelled."""
+
+    def __init__(self, listening: socket.socket, answer: Answer) -> None:
+        self._listening, self._answer = listening, answer
+        self._loop = asyncio.get_running_loop()
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Serve."""
+        while True:
+            connection, _address = await self._loop.sock_accept(self._listening)
+            task = self._loop.create_task(self._serve_connection(connection))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+
+    async def _serve_connection(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.setblocking(False)
+            if not _is_same_user(connection):
+                return
+            rest = b""
+            while len(rest) <= LONGEST and (more := await self._loop.sock_recv(connection, LONGEST)):
+                *lines, rest = (rest + more).split(b"\n")
+                for line in lines:
+                    await self._serve_request(connection, line)
+
+    async def _serve_request(self, connection: socket.socket, line: bytes) -> None:
+        made: int | None = None
+        try:
+            request = json.loads(line)
+            answer, made = await self._answer(request if isinstance(request, dict) else {})
+        except ValueError:
+            answer = {"error": "not a line of JSON"}
+        try:
+            socket.send_fds(connection, [json.dumps(answer).encode() + b"\n"], [] if made is None else [made])
+        finally:
+            if made is not None:
+                os.close(made)
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    _pid, uid, _gid = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return bool(uid == os.geteuid())
