@@ -26,14 +26,14 @@ pytestmark = pytest.mark.kill
 RIGHT_WITHIN = 10.0
 """After the last restart the pages are right this soon (beyond what the job itself still takes)."""
 
-STOPPED_JOBS = ("stop.", "local.stop_written", "supervisor.ordered")
+STOPPED_JOBS = ("stop.", "local.stop_written", "agent.ordered")
 """Points that are passed only when somebody stops the job."""
 
 OTHER_JOBS = (
     "release.before_engine",
     *(point for point in POINTS if point.startswith("slurm.")),
-    "supervisor.warned",
-    "supervisor.decided",
+    "agent.warned",
+    "agent.decided",
     "notification.before_send",
     "notification.after_send",
     "dependencies.before_commit",
@@ -59,7 +59,7 @@ HOLD_SOMETHING = (
     "local.locked",
     "local.claimed",
     "local.accepted",
-    "supervisor.",
+    "agent.",
     "wrapper.",
 )
 """Whoever is frozen here holds a lock, a transaction or the job itself: the others can only wait."""

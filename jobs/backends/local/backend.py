@@ -40,6 +40,7 @@ from jobs.backends.local import (
     usage,
 )
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.observe import AttemptView
 from jobs.backends.measures import Use
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.staging.mounts import MountPlanner
@@ -153,7 +154,7 @@ class LocalBackend:
             launch.tend(root, python, [key for key, writer in live.items() if writer != agent])
         return {key: view.observation if view is not None else None for key, view in views.items()}
 
-    def _view(self, key: str) -> observe.AttemptView | None:
+    def _view(self, key: str) -> AttemptView | None:
         try:
             return observe.look(self._layout.attempt(key))
         except UnknownAttemptKey:

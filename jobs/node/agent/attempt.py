@@ -172,7 +172,9 @@ class Attempt:
             decision = self._decision()
             if decision is not None:
                 grace = self._plan.grace_s
-                await self._end(plan_ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace))
+                await self._end(
+                    plan_ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace)
+                )
         await self._obey_stop()
 
     def _decision(self) -> Decision | None:

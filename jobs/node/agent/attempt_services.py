@@ -137,9 +137,9 @@ class AttemptServices:
 
     def _find_space(self, place: PlannedReplica) -> int:
         """Open the network namespace of a running replica's processes."""
-        find: Callable[[], int] = lambda: running_replica.find_running(
-            self._path, place.role.name, place.index
-        ).first
+        find: Callable[[], int] = lambda: (
+            running_replica.find_running(self._path, place.role.name, place.index).first
+        )
         first = find()
         held = processes.hold(first)
         if held is None:

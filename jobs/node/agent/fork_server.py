@@ -48,6 +48,8 @@ def main(talk: int, news: int, command: Sequence[str]) -> None:
     """
     kernel.set_name("jc-forkserver")
     kernel.become_subreaper()
+    for fd in (talk, news):
+        os.set_inheritable(fd, False)  # or what makes networks would keep them
     shown = CommandLine.mine()
     shown.show([*command, "fork-server"])
     gc.collect()
@@ -59,9 +61,7 @@ def main(talk: int, news: int, command: Sequence[str]) -> None:
 class ForkServer:
     """The server itself; it forks one child for each order and reaps whatever ends below it."""
 
-    def __init__(
-        self, orders: socket.socket, news: int, shown: CommandLine, command: Sequence[str]
-    ) -> None:
+    def __init__(self, orders: socket.socket, news: int, shown: CommandLine, command: Sequence[str]) -> None:
         self._orders, self._news, self._shown, self._command = orders, news, shown, command
         self._children: dict[int, int] = {}
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -73,7 +73,8 @@ class Launcher:
 
     async def _order(self, order: dict[str, Any], files: list[int]) -> int:
         number = next(self._numbers)
-        answer = self._waiting[number] = self._loop.create_future()
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._waiting[number] = answer
         try:
             socket.send_fds(self._open(), [json.dumps({"number": number, **order}).encode()], files)
         except OSError as error:

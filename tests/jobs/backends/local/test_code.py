@@ -166,7 +166,7 @@ def test_code_grown_too_large_before_start_ends_replica(
 ) -> None:
     faults = tmp_path / "faults"
     faults.mkdir()
-    (faults / "supervisor.before_start").write_text("STOP")
+    (faults / "agent.before_start").write_text("STOP")
     monkeypatch.setenv("CONSOLE_FAULTS", str(faults))
     bench = LocalBench(tmp_path, settings_for(place))
     code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)

@@ -126,7 +126,7 @@ def test_replica_killed_by_signal_reports_signal(local: LocalBench) -> None:
 
 
 def test_time_limit_is_extended_while_job_runs(local: LocalBench) -> None:
-    """Also by a supervisor that was killed in between."""
+    """Also by an agent that was killed in between."""
     handle = local.backend.submit(local.submission(role("echo up; exec sleep 600"), time_limit_s=9))
     wait_for(lambda: log_of(local.backend, handle) == "up\n")
     local.backend.extend(handle, 12)
@@ -201,10 +201,8 @@ def test_second_stop_only_shortens_grace(local: LocalBench) -> None:
     wait_until_over(local.backend, handle)
 
 
-def test_stop_before_supervisor_starts_runs_nothing(
-    local: LocalBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jobs.backends.local.launch.launch", lambda *_: None)
+def test_stop_before_agent_starts_runs_nothing(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.backends.local.launch.tend", lambda *_: None)
     handle = local.backend.submit(local.submission(role("echo started")))
     local.backend.stop(handle, grace_s=5, signal="TERM")
     monkeypatch.undo()
@@ -268,9 +266,9 @@ def _kill(bench: LocalBench, name: str) -> None:
 def _pull_the_plug(bench: LocalBench, handle: Handle) -> None:
     """Kill everything, and make the files those of an earlier boot."""
     attempt = bench.attempt(handle)
-    _kill(bench, "jc-supervisor")
+    bench.restart_controller()
     _kill(bench, "jc-wrapper")
-    wait_for(lambda: not bench.processes())
+    wait_for(lambda: not bench.processes() and not bench.agents())
     for path in [*attempt.glob("replicas/*/started"), attempt / "plan.json"]:
         value = json.loads(path.read_text())
         path.write_text(json.dumps({**value, "boot": "another"}))

@@ -1,14 +1,15 @@
-"""Supervisors start by a fork server, on which nothing depends."""
+"""One agent looks after all attempts of a root, and nothing depends on that very process."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.backends.base import Handle, Observation
@@ -16,123 +17,125 @@ from jobs.backends.local import launch
 from jobs.node import processes
 from jobs.node.supervisor import layout
 from jobs.states import State
-from tests.jobs.backends.benches import LocalBench, role, wait_until_over
+from tests.jobs.backends.benches import LocalBench, log_of, role, text_of, wait_until_over
 from tests.waiting import wait_for
 
 
-@pytest.fixture(autouse=True)
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What is in the environment of this test's fork_servers alone."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    yield f"XDG_RUNTIME_DIR={tmp_path / 'runtime'}"
-    launch.dismiss()
+def agent_of(local: LocalBench) -> int:
+    """Return the agent, once it is the only one."""
+    return wait_for(lambda: found[0] if len(found := local.agents()) == 1 else 0)
 
 
-def fork_servers(mark: str) -> list[int]:
-    return [pid for pid in processes.numbers() if _text(pid, "comm") == "jc-forkserver\n" and _has(pid, mark)]
+def fork_server_of(agent: int) -> int:
+    """Return the fork server that the agent has begun."""
+
+    def find() -> int:
+        children = (pid for pid, parent in processes.parents().items() if parent == agent)
+        return next((pid for pid in children if text_of(pid, "comm") == "jc-forkserver\n"), 0)
+
+    return wait_for(find)
 
 
-def _has(pid: int, mark: str) -> bool:
-    return mark in _text(pid, "environ").split("\0")
+def start(local: LocalBench, command: str) -> Handle:
+    """Start a job and wait until it says something."""
+    handle = local.backend.submit(local.submission(role(f"echo up; {command}")))
+    wait_for(lambda: log_of(local.backend, handle) == "up\n")
+    return handle
 
 
-def _text(pid: int, name: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_text()
-    except OSError:
-        return ""
-
-
-def supervisor_of(local: LocalBench) -> int:
-    """The only supervisor there is; for a moment, what it forks looks like another."""
-    return wait_for(lambda: found[0] if len(found := local.processes("jc-supervisor")) == 1 else 0)
+def is_alive(local: LocalBench, handle: Handle) -> bool:
+    seen = local.backend.observe([handle])[handle]
+    return isinstance(seen, Observation) and seen.state in {State.PENDING, State.RUNNING}
 
 
 def succeeds(local: LocalBench, handle: Handle) -> bool:
     return wait_until_over(local.backend, handle).state is State.SUCCEEDED
 
 
-def test_fork_server_starts_all_supervisors(local: LocalBench, mark: str) -> None:
+def test_agent_starts_all_wrappers_by_one_fork_server(local: LocalBench) -> None:
     handles = [local.backend.submit(local.submission(role("exit 0"))) for _each in range(3)]
+    first, server = agent_of(local), fork_server_of(agent_of(local))
     assert all(succeeds(local, handle) for handle in handles)
-    assert len(fork_servers(mark)) == 1
+    assert (agent_of(local), fork_server_of(first)) == (first, server)
+    words = [sys.executable, "-I", "-S", str(launch.RUNNER)]
+    assert text_of(first, "cmdline").split("\0")[:-1] == [*words, "agent", str(local.config.root)]
+    assert text_of(server, "cmdline").rstrip("\0").split("\0") == [*words, "fork-server"]
 
 
-def test_supervisor_command_line_names_attempt(local: LocalBench, mark: str) -> None:
-    handle = local.backend.submit(local.submission(role("exec sleep 60")))
-    supervisor = supervisor_of(local)
-    words = [sys.executable, "-I", "-S", str(launch.RUNNER), "supervise", str(local.attempt(handle))]
-    wait_for(lambda: _text(supervisor, "cmdline").rstrip("\0").split("\0") == words)
-    (server,) = fork_servers(mark)
-    assert _text(server, "cmdline").rstrip("\0").split("\0") == [*words[:4], "fork-server"]
+def test_wrapper_command_line_names_attempt(local: LocalBench) -> None:
+    handle = start(local, "exec sleep 60")
+    (wrapper,) = local.processes("jc-wrapper")
+    words = [sys.executable, "-I", "-S", str(launch.RUNNER), "wrapper", str(local.attempt(handle))]
+    assert text_of(wrapper, "cmdline").rstrip("\0").split("\0") == words
+    assert psutil.Process(wrapper).ppid() == fork_server_of(agent_of(local))
 
 
-def test_killed_fork_server_is_replaced_while_supervisors_survive(local: LocalBench, mark: str) -> None:
-    first = local.backend.submit(local.submission(role("exec sleep 60")))
-    supervisor = supervisor_of(local)
-    (killed,) = fork_servers(mark)
-    os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: not fork_servers(mark))
-    assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
-    wait_for(lambda: local.processes("jc-supervisor") == [supervisor])
-    seen = local.backend.observe([first])[first]
-    assert isinstance(seen, Observation)
-    assert seen.state in {State.PENDING, State.RUNNING}
-
-
-def test_unresponsive_fork_server_is_abandoned(
-    local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_signalled_fork_server_delays_no_more_than_one_start(
+    local: LocalBench, number: signal.Signals
 ) -> None:
+    first = start(local, "exec sleep 60")
+    os.kill(fork_server_of(agent_of(local)), number)
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
-    (frozen,) = fork_servers(mark)
-    os.kill(frozen, signal.SIGSTOP)
-    monkeypatch.setattr(launch, "TIMEOUT_S", 0.1)
-    handle = local.backend.submit(local.submission(role("exit 0")))
-    assert (local.attempt(handle) / layout.PLAN).exists()  # accepted; whoever looks next starts it
-    monkeypatch.undo()
-    os.utime(local.attempt(handle) / layout.LAUNCHED, (0, 0))
-    assert succeeds(local, handle)
-    os.kill(frozen, signal.SIGCONT)
-    wait_for(lambda: frozen not in fork_servers(mark))
+    assert is_alive(local, first)
 
 
-def test_supervisor_receives_current_environment(
-    local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_signalled_agent_is_replaced_or_woken_when_looked_at(
+    local: LocalBench, number: signal.Signals
 ) -> None:
-    assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
-    wait_for(lambda: not local.processes("jc-supervisor"))
-    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere")
-    local.backend.submit(local.submission(role("exec sleep 60")))
-    supervisor = supervisor_of(local)
-    assert _has(supervisor, "DOCKER_HOST=unix:///elsewhere")
-    wait_for(lambda: len(fork_servers(mark)) == 1)
+    first = start(local, f"until [ -e {local.judge}/go ]; do sleep 0.02; done")
+    os.kill(agent_of(local), number)
+    (local.judge / "go").touch()
+    assert succeeds(local, first)
 
 
-def test_fork_server_ends_with_its_parent_process(local: LocalBench, mark: str) -> None:
-    submitter = local.submit_in_another_process(local.submission(role("exit 0")))
-    handle = submitter.answer()
-    submitter.end()
-    assert succeeds(local, handle)
-    wait_for(lambda: not fork_servers(mark))
+def test_agents_started_at_once_leave_one(local: LocalBench) -> None:
+    root = local.config.root
+    first = start(local, "exec sleep 60")
+    os.kill(agent_of(local), signal.SIGKILL)
+    wait_for(lambda: not local.agents())
+    threads = [threading.Thread(target=launch._start_agent, args=(root, sys.executable)) for _each in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert agent_of(local)
+    assert is_alive(local, first)
 
 
-def test_failed_supervisor_logs_reason_and_spares_others(local: LocalBench, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
+def test_agent_of_other_release_hands_running_and_starting_jobs_over(local: LocalBench) -> None:
+    running = start(local, f"until [ -e {local.judge}/go ]; do sleep 0.02; done")
+    earlier = agent_of(local)
+    path = local.config.root / layout.AGENT
+    path.write_text(json.dumps({**json.loads(path.read_text()), "release": "another"}))
+    starting = [local.backend.submit(local.submission(role("exit 0"))) for _each in range(3)]
+    assert all(succeeds(local, handle) for handle in starting)
+    assert agent_of(local) != earlier
+    (local.judge / "go").touch()
+    assert succeeds(local, running)
+
+
+def test_broken_attempt_is_logged_and_others_go_on(local: LocalBench) -> None:
+    broken = local.config.root / "broken" / "1"
+    broken.mkdir(parents=True)
     (broken / layout.PLAN).write_text('{"format": 0}')
-    launch.launch(broken, sys.executable)
-    wait_for(lambda: "UnknownFormat" in (broken / layout.DIARY).read_text())
+    launch.tend(local.config.root, sys.executable, ["x-broken-1"])
+    wait_for(
+        lambda: (broken / layout.DIARY).exists() and "UnknownFormat" in (broken / layout.DIARY).read_text()
+    )
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
+    (broken / layout.PLAN).unlink()
 
 
-def test_launch_with_invalid_python_raises_os_error(tmp_path: Path) -> None:
+def test_agent_with_invalid_python_raises_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no-python"):
-        launch.launch(tmp_path, str(tmp_path / "no-python"))
+        launch.ensure_agent(tmp_path, str(tmp_path / "no-python"))
     with pytest.raises(OSError, match="false"):
-        launch.launch(tmp_path, "/bin/false")
+        launch.ensure_agent(tmp_path, "/bin/false")
 
 
-def test_concurrent_launches_share_one_fork_server(local: LocalBench, mark: str) -> None:
+def test_concurrent_submissions_share_one_agent(local: LocalBench) -> None:
     handles: list[Handle] = []
 
     def submit() -> None:
@@ -145,4 +148,4 @@ def test_concurrent_launches_share_one_fork_server(local: LocalBench, mark: str)
         thread.join(60)
     assert all(succeeds(local, handle) for handle in handles)
     assert len(handles) == 6
-    assert len(fork_servers(mark)) == 1
+    assert agent_of(local)

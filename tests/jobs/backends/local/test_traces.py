@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from jobs.backends.base import LogState, ReplicaRef, Unreachable
-from jobs.backends.local import allocations, launch
+from jobs.backends.local import allocations
 from jobs.node.supervisor.layout import Layout
 from jobs.spec import Resources
 from jobs.states import State
@@ -115,31 +115,14 @@ def test_removal_records_expire_after_some_months(local: LocalBench) -> None:
     assert not old.exists()
 
 
-def test_supervisor_inherits_nothing_from_console(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_inherits_nothing_from_console(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONSOLE_SECRET", "of the console")
     handle = local.backend.submit(local.submission(role("exec sleep 60")))
     wait_for(lambda: local.processes("jc-wrapper"))
-    (supervisor,) = local.processes("jc-supervisor")
-    assert "of the console" not in Path(f"/proc/{supervisor}/environ").read_text()
-    assert os.getsid(supervisor) != os.getsid(0)
-    assert psutil.Process(supervisor).ppid() != os.getpid()
-    assert "pydantic" not in Path(f"/proc/{supervisor}/maps").read_text()
+    (agent,) = local.agents()
+    assert "of the console" not in Path(f"/proc/{agent}/environ").read_text()
+    assert os.getsid(agent) != os.getsid(0)
+    assert psutil.Process(agent).ppid() != os.getpid()
+    assert "pydantic" not in Path(f"/proc/{agent}/maps").read_text()
     assert local.attempt(handle).stat().st_mode & 0o777 == 0o700
-
-
-def test_launched_supervisor_is_not_launched_again(
-    local: LocalBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    launched: list[Path] = []
-
-    def noted(attempt: Path, _: str) -> None:
-        (attempt / "launched").touch()
-        launched.append(attempt)
-
-    monkeypatch.setattr(launch, "launch", noted)
-    handle = local.backend.submit(local.submission())
-    for _ in range(3):
-        local.backend.observe([handle])
-    assert len(launched) == 1
-    monkeypatch.undo()
-    wait_until_over(local.backend, handle)
+    assert (local.config.root / ".agent.sock").stat().st_mode & 0o777 == 0o600

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -95,13 +97,22 @@ def test_job_from_earlier_release_is_stopped(upgrade: Upgrade) -> None:
     assert wait_until_over(upgrade.bench.backend, handle).state is State.STOPPED
 
 
-def test_job_from_earlier_release_with_killed_supervisor_gets_new_one(upgrade: Upgrade) -> None:
+def test_job_from_earlier_release_with_killed_supervisor_gets_agent(upgrade: Upgrade) -> None:
     bench = upgrade.bench
     handle = upgrade.start(f"until [ -e {bench.judge}/go ]; do sleep 0.02; done; echo last; exit 3")
-    bench.restart_controller()
-    wait_for(lambda: upgrade.observe(handle).state is State.RUNNING and bench.processes("jc-supervisor"))
+    earlier = bench.processes("jc-supervisor")
+    assert earlier
+    for pid in earlier:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: _writer(bench, handle) in bench.agents())
     (bench.judge / "go").touch()
     seen = wait_until_over(bench.backend, handle)
     assert seen.state is State.FAILED
     assert replica(seen).exit_code == 3
     assert log_of(bench.backend, handle) == "first\nlast\n"
+
+
+def _writer(bench: LocalBench, handle: Handle) -> int:
+    """Return the process that wrote the attempt's state last."""
+    bench.backend.observe([handle])
+    return int(json.loads((bench.attempt(handle) / "status.json").read_text())["supervisor"]["pid"])
