@@ -59,10 +59,10 @@ def tend(root: Path, python: str, keys: Iterable[str]) -> None:
             agent_socket.ask(root, {"tend": key})
 
 
-def hand_over(root: Path) -> None:
-    """Have the agent end, if there is one; jobs go on, and the next one adopts them."""
+def hand_over(root: Path, release: str = "") -> None:
+    """Have the agent end, unless it is of a release; jobs go on, and the next one adopts them."""
     with contextlib.suppress(OSError):
-        agent_socket.ask(root, {"hand_over": True})
+        agent_socket.ask(root, {"hand_over": release})
 
 
 def _find_agent(root: Path) -> Identity | None:
@@ -94,8 +94,8 @@ def _start_agent(root: Path, python: str) -> Identity | None:
 
     Nothing of the console goes with it: no environment but `_KEPT`, no files, no session.
     """
-    hand_over(root)
-    with open(root / layout.AGENT_LOG, "ab", opener=_open_private) as log:  # noqa: PTH123 as only this has it
+    hand_over(root, _read_digest())
+    with open(root / layout.AGENT_LOG, "ab", opener=_open_private) as log:
         try:
             subprocess.run(
                 [python, "-I", "-S", str(RUNNER), "agent", str(root)],

@@ -39,7 +39,7 @@ LOCK_S: Final = 5.0
 """How long an agent waits for the end of another."""
 
 RETRY_S: Final = (1.0, 60.0)
-"""The pause before an attempt in which something went wrong is tried again: the first one, and the longest."""
+"""The pause before an attempt in which something went wrong is tried again: the first, and the longest."""
 
 _LEAST_S: Final = 0.2
 """The pause between two rounds, at the least."""
@@ -92,7 +92,7 @@ async def _serve(
     with listen(folder.fd) as listening:
         folder.write(layout.AGENT, {"process": Identity.mine().dump(), "release": digest}, durable=False)
         ready()
-        agent = Agent(root, command)
+        agent = Agent(root, command, digest)
         gc.freeze()
         await agent.run(listening)
 
@@ -100,8 +100,8 @@ async def _serve(
 class Agent:
     """The agent itself, in the process that has the lock."""
 
-    def __init__(self, root: Path, command: Sequence[str]) -> None:
-        self._root, self._layout = root, Layout(root)
+    def __init__(self, root: Path, command: Sequence[str], release: str) -> None:
+        self._root, self._layout, self._release = root, Layout(root), release
         self._launcher = Launcher(command, sys.stderr.buffer, self._hear)
         self._numbers = itertools.count(1)
         self._attempts: dict[str, Attempt] = {}
@@ -149,7 +149,7 @@ class Agent:
         if "tend" in request:
             self._tend(str(request["tend"]))
         elif "hand_over" in request:
-            self._leave()
+            self._leave(str(request["hand_over"]))
         else:
             return {"error": "an unknown request"}, None
         return {}, None
@@ -160,9 +160,9 @@ class Agent:
             raise ReplicaUnavailable("not_running")
         return await attempt.make_socket(role, index, getattr(socket, family))
 
-    def _leave(self) -> None:
-        """End once the request is answered."""
-        self._is_leaving = True
+    def _leave(self, release: str) -> None:
+        """End once the request is answered, for an agent of that release."""
+        self._is_leaving = release != self._release
         self._hurried.set()
 
     # --- attempts ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """An attempt under the agent, until nothing of it is left.
 
-Everything that is known of it lies in files, and each file says one thing for good, so the agent may be killed
-at any instruction: the next one takes the lock, reads, adopts the wrappers that live, and goes on.
+Everything that is known of it lies in files, and each file says one thing for good, so the agent may be
+killed at any instruction: the next one takes the lock, reads, adopts the wrappers that live, and goes on.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ class Attempt:
 
     def hear(self, position: int) -> None:
         """Look at a replica that has news."""
-        self._pool.hear(position)
+        try:
+            self._pool.hear(position)
+        except Exception as error:  # noqa: BLE001 it is the attempt's own
+            self._pool.fail(error)
 
     async def make_socket(self, role: str, index: int, family: int) -> int:
         """Return the descriptor of a new TCP socket in a replica's network; ReplicaUnavailable, OSError."""

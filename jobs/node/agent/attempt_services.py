@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -120,10 +119,11 @@ class AttemptServices:
         network = self._network
         if network is None:
             raise ReplicaUnavailable("failed", "the replica has no network of its own")
-        space = self._spaces.get(place.position)
-        if space is None:
-            space = await asyncio.to_thread(self._find_space, place)
-            self._spaces[place.position] = space
+        if place.position not in self._spaces:
+            found = await asyncio.to_thread(self._find_space, place)
+            if (space := self._spaces.setdefault(place.position, found)) != found:
+                os.close(found)
+        space = self._spaces[place.position]
 
         def make() -> list[int]:
             return [socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC).detach()]
@@ -137,21 +137,24 @@ class AttemptServices:
 
     def _find_space(self, place: PlannedReplica) -> int:
         """Open the network namespace of a running replica's processes."""
-        find: Callable[[], int] = lambda: (
-            running_replica.find_running(self._path, place.role.name, place.index).first
-        )
-        first = find()
+        first = self._find_first(place)
         held = processes.hold(first)
         if held is None:
             raise ReplicaUnavailable("not_running")
         try:
             space = sockets.open_foreign(first)
-            if find() != first or processes.over(held):  # the number may be another's by now
+            try:
+                if self._find_first(place) != first or processes.over(held):  # the number may be another's
+                    raise ReplicaUnavailable("not_running")
+            except BaseException:
                 os.close(space)
-                raise ReplicaUnavailable("not_running")
+                raise
             return space
         finally:
             os.close(held)
+
+    def _find_first(self, place: PlannedReplica) -> int:
+        return running_replica.find_running(self._path, place.role.name, place.index).first
 
 
 _STREAM_PORTS: Final = (resolver.PORT, service.PORT)

@@ -16,7 +16,6 @@ import os
 import select
 import signal
 import socket
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -3,7 +3,7 @@
 {"tend": KEY}            there is something new about an attempt: its plan, a stop, an extension
 {"socket": {"key", "role", "index", "family"}}
                          answered with the descriptor of a new TCP socket in the replica's network
-{"hand_over": true}      end, and leave the attempts to the next agent
+{"hand_over": RELEASE}   end, and leave the attempts to the next agent, unless this one is of that release
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The replica has one end of a pipe, its wrapper the other: so nothing that the replica does to its descriptors
 reaches the file, and how much is written, and how fast, is held within limits.  The wrapper is the first
-process of the replica's namespace, so there is no replica without a reader.  The supervisor keeps the reading
+process of the replica's namespace, so there is no replica without a reader.  The agent keeps the reading
 end too: what is in the pipe when the wrapper is killed reaches the log all the same.  The kernel moves what
 is kept (splice): a byte leaves the pipe when it is in the file, so a killed wrapper takes none with it.
 """
@@ -71,7 +71,7 @@ class LogWriter:
     def __init__(self, file: int, limits: Limits, pipe: Pipe) -> None:
         self._file, self._limits = file, limits
         self.fd, self.stream = pipe
-        self._buffer = bytearray(_PIPE_BYTES)
+        self._buffer = bytearray()  # most wrappers never need it
         self._size = os.fstat(file).st_size
         self._allowed = float(limits.rate * _BURST_S)
         self._counted_at = time.monotonic()
@@ -121,6 +121,8 @@ class LogWriter:
         return True
 
     def _read(self, count: int) -> memoryview:
+        if not self._buffer:
+            self._buffer = bytearray(_PIPE_BYTES)
         piece = memoryview(self._buffer)[:count]
         return piece[: os.readv(self.fd, [piece])]
 
