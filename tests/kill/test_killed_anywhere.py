@@ -60,6 +60,7 @@ HOLD_SOMETHING = (
     "local.claimed",
     "local.accepted",
     "agent.",
+    "network.",
     "wrapper.",
 )
 """Whoever is frozen here holds a lock, a transaction or the job itself: the others can only wait."""

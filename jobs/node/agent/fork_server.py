@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.node import kernel
+from jobs.node import kernel, processes
 from jobs.node.files import Folder
 from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.processes import Identity
@@ -78,6 +78,7 @@ class ForkServer:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._bell, 4096)
             self._reap()
+            self._thaw()
             if self._orders.fileno() not in ready:
                 continue
             order, files, _flags, _address = socket.recv_fds(self._orders, LONGEST, MOST_FILES)
@@ -101,6 +102,11 @@ class ForkServer:
                 number = self._children.pop(pid, None)
                 if number is not None:
                     _answer(self._orders, number, over=True)
+
+    def _thaw(self) -> None:
+        """Wake the children, as the agent may have woken this process because nothing goes on."""
+        for pid in self._children:
+            os.kill(pid, processes.POKE)
 
     def _be_child(self, order: Mapping[str, Any], files: Sequence[int]) -> NoReturn:
         """Carry out an order, answer, and end; nothing may return into the server's own code."""

@@ -16,7 +16,6 @@ from typing import IO, Any, Final
 from jobs.node import processes
 from jobs.node.agent.fork_server import LONGEST
 from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.processes import Identity
 from jobs.node.wrapper.launch_arguments import NEWS
 from jobs.node.wrapper.log_writer import Pipe
 
@@ -60,11 +59,9 @@ class Launcher:
         await self._order({"path": str(path)}, [])
 
     def thaw(self) -> None:
-        """Wake the fork server if somebody froze it while it has orders."""
+        """Wake the fork server, and what it has forked for its orders, in case somebody froze them."""
         if self._server is not None and self._waiting:
-            found = Identity.of(self._server[0].pid)
-            if found is not None and found.state() == processes.STOPPED:
-                found.poke()
+            self._server[0].send_signal(processes.POKE)
 
     def close(self) -> None:
         """Let the fork server end."""

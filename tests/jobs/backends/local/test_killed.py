@@ -30,7 +30,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.kill
 
 SOURCES = (CHECKOUT / "jobs/backends/local", CHECKOUT / "jobs/node")
-MINE = [point for point in POINTS if point.split(".")[0] in ("local", "agent", "wrapper")]
+MINE = [point for point in POINTS if point.split(".")[0] in ("local", "agent", "network", "wrapper")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
 AFTER_THE_START = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
