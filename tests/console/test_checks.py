@@ -163,11 +163,13 @@ def test_several_users_without_tls_on_a_shared_host_are_refused(settings: Settin
 
 @pytest.mark.django_db
 def test_several_users_on_a_shared_network_for_want_of_programs_are_warned(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    settings: Settings, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    machine.network_lacks.cache_clear()
-    settings.CONSOLE_LOCAL, settings.CONSOLE_TLS = {"isolation": "persons", "engine": "none"}, True
+    python = tmp_path / "python"
+    python.write_text("""#!/bin/sh\necho '["nft"]'\n""")
+    python.chmod(0o755)
+    local = {"isolation": "persons", "engine": "none", "python": str(python)}
+    settings.CONSOLE_LOCAL, settings.CONSOLE_TLS = local, True
     make_cluster()
     make_user()
     assert found(databases=["default"]) == []
@@ -176,7 +178,6 @@ def test_several_users_on_a_shared_network_for_want_of_programs_are_warned(
     assert (message.id, "nft" in str(message.hint)) == ("console.W007", True)
     settings.CONSOLE_LOCAL = {"isolation": "persons", "network": "host"}
     assert found(databases=["default"]) == []
-    machine.network_lacks.cache_clear()
 
 
 @pytest.mark.django_db
