@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -10,12 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from jobs.backends.base import Gpu
 from jobs.backends.local import gpus
 from jobs.backends.local.launch import RUNNER
 from jobs.node.sandbox import isolation
 from jobs.node.sandbox.isolation import Isolation
+
+_PROBE_TIMEOUT_S: Final = 10
+_NETWORK_UNKNOWN: Final = ("network namespaces",)
+"""Stands for whatever kept the probe from an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +80,34 @@ def detect_isolation(python: str) -> Isolation:
 
 
 @cache
-def network_lacks(mode: Isolation) -> tuple[str, ...]:
-    """Return the names of what jobs' own networks would need and this machine does not have."""
-    return ("user namespaces",) if mode is Isolation.NONE else ("jobs.node.network",)
+def network_lacks(python: str, mode: Isolation) -> tuple[str, ...]:
+    """Return the names of what jobs' own networks would need and this machine lacks.
+
+    Takes some tenths of a second the first time in a process.
+    """
+    if mode is Isolation.NONE:
+        return ("user namespaces",)
+    done = _probe(python, "network", mode)
+    try:
+        return tuple(json.loads(done.stdout)) if done else _NETWORK_UNKNOWN
+    except ValueError:
+        return _NETWORK_UNKNOWN
 
 
 def _works(python: str, mode: Isolation) -> bool:
     if mode is Isolation.PERSONS and os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory(prefix="job-console-") as folder:
-        command = [python, "-I", "-S", str(RUNNER), "probe", mode, folder]
-        try:
-            return (
-                subprocess.run(
-                    command, cwd="/", env={}, capture_output=True, timeout=10, check=False
-                ).returncode
-                == 0
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
+        done = _probe(python, "probe", mode, folder)
+        return done is not None and done.returncode == 0
+
+
+def _probe(python: str, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+    """Run the runner with these arguments; None where it did not end."""
+    command = [python, "-I", "-S", str(RUNNER), *arguments]
+    try:
+        return subprocess.run(
+            command, cwd="/", env={}, capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

@@ -18,6 +18,7 @@ import pytest
 from jobs.backends.local import machine
 from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import CHECKOUT
+from tests.jobs.backends.local.nobody import find_python
 
 
 @pytest.fixture(scope="module", params=[Isolation.PERSONS, Isolation.NAMESPACES])
@@ -26,7 +27,7 @@ def reached(request: pytest.FixtureRequest) -> Any:
     mode: Isolation = request.param
     if mode is Isolation.PERSONS and os.geteuid() != 0:
         pytest.skip("user ids for every person need root")
-    if lacking := machine.network_lacks(mode):
+    if lacking := machine.network_lacks(find_python(), mode):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
