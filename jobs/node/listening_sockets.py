@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _LISTEN: Final = "0A"
-_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_TABLES: Final = ("tcp", "tcp6")
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 Address = IPv4Address | IPv6Address
@@ -26,10 +26,17 @@ class Listener:
     uid: int
     inode: int
 
+    @property
+    def reachable_at(self) -> str:
+        """Return the address to connect to, in the same network."""
+        if self.address.is_unspecified:
+            return "127.0.0.1" if self.address.version == 4 else "::1"
+        return str(self.address)
 
-def list_listeners() -> list[Listener]:
-    """Every one in this network namespace."""
-    return [_listener(fields) for fields in _lines("")]
+
+def list_listeners(pid: int | None = None) -> list[Listener]:
+    """Every one in the network namespace of a process; None is this one."""
+    return [_listener(fields) for fields in _lines("", f"/proc/{pid}/net" if pid else "/proc/net")]
 
 
 def list_listeners_on(port: int) -> list[Listener]:
@@ -106,11 +113,11 @@ def _address(field: str) -> Address:
     return ip_address(b"".join(raw[at : at + 4][::step] for at in range(0, len(raw), 4)))
 
 
-def _lines(word: str) -> Iterator[list[str]]:
+def _lines(word: str, folder: str = "/proc/net") -> Iterator[list[str]]:
     """The fields of each listening socket whose line has `word` in it."""
     for table in _TABLES:
         try:
-            with Path(table).open(encoding="utf-8") as file:
+            with Path(folder, table).open(encoding="utf-8") as file:
                 next(file, None)
                 for line in file:
                     if word not in line:

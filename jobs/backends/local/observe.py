@@ -74,7 +74,7 @@ def _view_of_plan(attempt: Path) -> AttemptView | None:
         return None
     where = {"node": plan.house.node, "host": plan.house.host_ip, "logs": attempt / "logs"}
     replicas = tuple(
-        _replica({**describe(place), "state": ReplicaState.WAITING}, where) for place in plan.replicas()
+        _replica({**describe(plan, place), "state": ReplicaState.WAITING}, where) for place in plan.replicas()
     )
     starting = Reason(ReasonCode.STARTING)
     observation = Observation(State.PENDING, starting, Phase.CREATING, replicas, version="planned")
@@ -99,7 +99,7 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         commit=value.get("commit", ""),
         limits=value.get("limits", ""),
         gpus=tuple(value["gpus"]) if "gpus" in value else None,
-        endpoints=tuple(_endpoints(value, where["host"])),
+        endpoints=tuple(_endpoints(value, value.get("host", where["host"]))),
     )
 
 

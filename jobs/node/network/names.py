@@ -63,7 +63,9 @@ def _labels(plan: Plan) -> list[str]:
     labels: list[str] = []
     for ordinal, role in enumerate(plan.roles):
         label = _UNSAFE.sub("-", role.name.lower()).strip("-")
-        labels.append(label if label and label not in labels else f"{label}-{ordinal}".strip("-"))
+        while not label or label in labels:
+            label = f"{label}-{ordinal}".strip("-")
+        labels.append(label)
     return labels
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,9 @@ MOST: Final = 16
 LONGEST_LABEL: Final = 64
 LONGEST_PATH: Final = 500
 MOST_BYTES: Final = 64 * 1024
+MOST_ANNOUNCED: Final = 256
+"""In all of an attempt."""
+
 _TOKEN: Final = re.compile(r"[A-Za-z_-]{0,32}")
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -74,6 +77,29 @@ class AnnouncementFile:
     def _is_its_own(self, now: os.stat_result) -> bool:
         """An ordinary file of the job's user, known by no other name."""
         return stat.S_ISREG(now.st_mode) and now.st_nlink == 1 and self._uid in (None, now.st_uid)
+
+
+class Announcements:
+    """The announced ports of all replicas of an attempt."""
+
+    def __init__(self, path: Path, positions: Mapping[int, str], uid: int | None) -> None:
+        """Take the attempt's folder and the names of its replicas by their positions."""
+        self._files = {at: AnnouncementFile(path / "work" / name, uid) for at, name in positions.items()}
+        self._found: dict[int, Mapping[int, AnnouncedPort]] = {}
+
+    def read(self, positions: Iterable[int]) -> bool:
+        """Read what these replicas announce now; tell whether anything is."""
+        left = MOST_ANNOUNCED
+        self._found = {}
+        for position in positions:
+            found = self._files[position].read()[:left]
+            self._found[position] = {each.port: each for each in found}
+            left -= len(found)
+        return left < MOST_ANNOUNCED
+
+    def of(self, position: int) -> Mapping[int, AnnouncedPort]:
+        """Return a replica's announced ports, by their numbers."""
+        return self._found.get(position, {})
 
 
 def _parse(text: bytes) -> Iterator[AnnouncedPort]:

@@ -93,7 +93,7 @@ def _starting_reason(handles: Sequence[ReplicaHandle]) -> Reason:
 
 
 def _replica(one: ReplicaHandle) -> dict[str, Any]:
-    value = describe(one.place)
+    value = describe(one.plan, one.place)
     ended = one.find_end()
     if ended is not None:
         state, reason = ended.judge()
@@ -134,11 +134,12 @@ def describe_kept(one: ReplicaHandle) -> dict[str, str | int]:
     return found
 
 
-def describe(place: PlannedReplica) -> dict[str, Any]:
+def describe(plan: Plan, place: PlannedReplica) -> dict[str, Any]:
     """Return what the plan says of a replica."""
     ports = {label: list(place.slot.ports[label]) for label in place.role.labels}
     gpus = list(place.slot.gpus)
-    return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports, "gpus": gpus}
+    value = {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports, "gpus": gpus}
+    return {**value, "host": plan.address(place.position)} if plan.network else value
 
 
 def ring(bell: Path) -> None:

@@ -27,7 +27,7 @@ def reached(request: pytest.FixtureRequest) -> Any:
     mode: Isolation = request.param
     if mode is Isolation.PERSONS and os.geteuid() != 0:
         pytest.skip("user ids for every person need root")
-    if lacking := machine.network_lacks(find_python(), mode):
+    if lacking := machine.network_lacks(mode, find_python()):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)

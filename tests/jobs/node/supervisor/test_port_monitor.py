@@ -18,16 +18,16 @@ from jobs.backends.base import EndpointSeen, Handle, Observation
 from jobs.node import files, listening_sockets
 from jobs.node.files import Folder
 from jobs.node.listening_sockets import Listener
+from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor import announced_ports, layout, port_monitor
 from jobs.node.supervisor.announced_ports import AnnouncedPort, AnnouncementFile
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.port_monitor import PortMonitor
-from jobs.node.supervisor.readiness_probe import Answer, ReadinessProbe
+from jobs.node.supervisor.readiness_probe import Answer, ReadinessProbe, Target
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.spec import Port
 from jobs.states import PortSource, Unready
 from tests.jobs.backends.benches import LocalBench, replica, role
-from tests.jobs.backends.conftest import make
 from tests.ports import free_port
 from tests.waiting import wait_for
 
@@ -54,10 +54,10 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
-@pytest.fixture(params=["local", "local-none"])
+@pytest.fixture(params=[None, Isolation.NONE])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalBench]:
-    made = make(request.param, tmp_path)
-    assert isinstance(made, LocalBench)
+    """Benches whose jobs share the host's network."""
+    made = LocalBench(tmp_path, {"isolation": request.param, "network": "host"})
     yield made
     made.close()
 
@@ -334,7 +334,7 @@ def test_port_with_probe_is_ready_when_answer_is(bench: LocalBench) -> None:
 def answering(answer: bytes) -> Iterator[Answer]:
     """A port that answers the first connection so."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        asking = ReadinessProbe("127.0.0.1", server.getsockname()[1], "/x?y=1")
+        asking = ReadinessProbe(Target("127.0.0.1"), server.getsockname()[1], "/x?y=1")
         now = time.monotonic()
         asking.look(now)
         connection, _address = server.accept()
@@ -365,7 +365,7 @@ def test_probe_answer_decides_readiness(answer: bytes, told: object) -> None:
 
 def test_probe_without_answer_does_not_block_supervisor() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        asking = ReadinessProbe("127.0.0.1", server.getsockname()[1], "/")
+        asking = ReadinessProbe(Target("127.0.0.1"), server.getsockname()[1], "/")
         began = time.monotonic()
         assert asking.look(began)[0] is Unready.NO_ANSWER
         assert asking.look(began + 4)[0] is Unready.NO_ANSWER
