@@ -61,7 +61,7 @@ for address in {addresses}:
         pass
 print("tried", flush=True)
 held = []
-for port in [{grab}, {fixed}, *range({first}, {last} + 1)]:
+for port in dict.fromkeys([{grab}, {fixed}, *range({first}, {last} + 1)]):
     try:
         held.append(socket.create_server(("", port)))
     except OSError:
