@@ -55,7 +55,7 @@ def home(folder: Path) -> None:
             f"{folder} lies on a network file system ({kind}), which breaks databases and sockets: "
             "set CONSOLE_HOME to a folder on a local disk."
         )
-    longest = len(os.fsencode(folder / "run" / "redis.sock"))
+    longest = len(os.fsencode(folder / "run" / "job-service.sock"))
     if longest > SOCKET_PATH_LIMIT:
         raise CannotStart(
             f"The path {folder} is too long for Unix sockets by {longest - SOCKET_PATH_LIMIT} bytes: "

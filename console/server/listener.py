@@ -8,9 +8,12 @@ import ssl
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import uvicorn
+
+from console.server.job_service import JobServiceListener
 
 HEAD_SECONDS: Final = 20.0
 """How long a connection may take to say its first byte, and for the TLS handshake."""
@@ -24,7 +27,10 @@ Lead = Callable[[str, str], str]
 
 
 class Server(uvicorn.Server):
-    """Uvicorn, with connections of ours: `share` of them for one address, but for the `exempt`."""
+    """Uvicorn, with connections of ours: `share` of them for one address, but for the `exempt`.
+
+    `job_service` is the path of the Unix socket at which it answers running jobs.
+    """
 
     def __init__(
         self,
@@ -34,8 +40,10 @@ class Server(uvicorn.Server):
         exempt: Sequence[str] = (),
         tls: ssl.SSLContext | None = None,
         lead: Lead | None = None,
+        job_service: Path | None = None,
     ) -> None:
         super().__init__(config)
+        self._job_service = job_service
         self._share, self._exempt, self._tls, self._lead = share, frozenset(exempt), tls, lead
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -46,6 +54,9 @@ class Server(uvicorn.Server):
             each.listen(self.config.backlog)
         await super().startup(sockets=[])
         self.servers = [_Listener(self, each) for each in listening]  # type: ignore[misc]  # it has what is used
+        if self._job_service is not None:
+            service = JobServiceListener(self.server_state, self._job_service)
+            self.servers.append(service)  # type: ignore[arg-type]  # likewise
 
     def make_protocol(self) -> asyncio.Protocol:
         """Return what reads one connection."""

@@ -32,6 +32,7 @@ def main() -> None:
         exempt=settings.CONSOLE_TRUSTED_PROXIES,
         tls=certificate.context(tls) if tls.mode is Mode.OWN else None,
         lead=_https,
+        job_service=settings.CONSOLE_HOME / "run" / "job-service.sock",
     )
     server.run([config.bind_socket()])
 

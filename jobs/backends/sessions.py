@@ -6,6 +6,7 @@ session lives as long as a person types, and the processes that serve people hav
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -138,14 +139,10 @@ class Enterable(Protocol):
         folder.  It ends with the replica.  Raises NoEntry or Unreachable.
         """
 
-    async def find_address(
-        self, handle: Handle, replica: ReplicaRef, host: str, port: int
-    ) -> tuple[str, int]:
-        """Return the address to connect to for a service of the replica at `host`:`port`, where `host` is
-        the replica's name for itself.  Raises NoEntry for everything else, its network included.
-        """
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """Return a connected, non-blocking TCP socket to the service of the replica at `host`:`port`, where
+        `host` is the replica's name for itself.
 
-    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
-        """Return an identifier of the socket that listens at `host`:`port`, which changes when another
-        takes its place; "" where it can't be known.  Raises NoEntry unless it is the replica's own.
+        Only the replica's own processes can be at its other end.  Raises NoEntry (NOT_ITS_OWN for everything
+        else, its network included), Unreachable, or TimeoutError where the service accepts nothing.
         """

@@ -34,6 +34,11 @@ _PR_SET_NAME: Final = 15
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
+_PR_CAP_AMBIENT: Final = 47
+_PR_CAP_AMBIENT_RAISE: Final = 2
+
+_CAP_NET_ADMIN: Final = 12
+_CAPABILITIES_VERSION: Final = 0x20080522
 
 _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
@@ -77,6 +82,18 @@ class _MountAttributes(ctypes.Structure):
         ("attr_clr", ctypes.c_uint64),
         ("propagation", ctypes.c_uint64),
         ("userns_fd", ctypes.c_uint64),
+    ]
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+class _Capabilities(ctypes.Structure):
+    _fields_ = [
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
     ]
 
 
@@ -227,3 +244,17 @@ def drop_capabilities() -> None:
             _prctl(_PR_CAPBSET_DROP, capability)
         except OSError:
             return
+
+
+def keep_network_rights() -> None:
+    """Let the next exec keep the rights over the network of a user who is not root, but has them."""
+    header = _CapabilityHeader(_CAPABILITIES_VERSION, 0)
+    capabilities = (_Capabilities * 2)()
+    _check(_libc.capget(ctypes.byref(header), capabilities), "capget")
+    capabilities[0].inheritable |= 1 << _CAP_NET_ADMIN
+    _check(_libc.capset(ctypes.byref(header), capabilities), "capset")
+    unused = ctypes.c_ulong(0)
+    raised = _libc.prctl(
+        _PR_CAP_AMBIENT, ctypes.c_ulong(_PR_CAP_AMBIENT_RAISE), ctypes.c_ulong(_CAP_NET_ADMIN), unused, unused
+    )
+    _check(raised, "prctl")

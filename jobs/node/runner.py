@@ -2,6 +2,7 @@
 
 runner.py fork-server FD ROOM   go into the background and start supervisors; FD is a socket
 runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
+runner.py network MODE          exit 0 when a network of a job's own works here with isolation of that mode
 runner.py enter FOLDER FD       serve one session beside a replica of the attempt; FD is a socket
 """
 
@@ -32,6 +33,10 @@ def _run() -> None:
         from jobs.node.sessions.entry import main as enter  # noqa: PLC0415 likewise
 
         enter(Path(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1] == "network":
+        from jobs.node.network.detection import main as try_network  # noqa: PLC0415 likewise
+
+        try_network(sys.argv[2])
     else:
         from jobs.node.sandbox.sandbox_exec import probe  # noqa: PLC0415 likewise
 

@@ -15,7 +15,8 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from jobs.access import sessions
+from jobs.access import connections, sessions
+from jobs.access.connections import NotListening, Unchecked
 from jobs.models import Attempt, Endpoint, EndpointVisit, Job
 from jobs.states import ReplicaState
 from quotas import encryption
@@ -84,6 +85,7 @@ def of(attempts: Sequence[Attempt]) -> Activity:
 
 def _ready(attempt: Attempt) -> Collection[Endpoint]:
     rows = _ports(attempt.job).filter(ready=True, replica__state=ReplicaState.RUNNING)
+    rows = rows.select_related("replica__attempt__job__cluster")
     return list(rows.order_by("pk")[:MOST_ASKED])
 
 
@@ -112,12 +114,13 @@ def _recent() -> timedelta:
 
 def _ask(port: Endpoint, path: str, token: str) -> object:
     """Return the JSON that the port answers; None for anything else.  No redirect is followed."""
-    connection = http.client.HTTPConnection(port.host, port.port, timeout=ASK_S)
+    connection = http.client.HTTPConnection("localhost", port.port)
     try:
+        connection.sock = connections.connect_blocking(port.replica, port.host, port.port, ASK_S)
         connection.request("GET", f"{path}?no_track_activity=1", headers={"Authorization": f"token {token}"})
         answer = connection.getresponse()
         return json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else None
-    except (OSError, http.client.HTTPException, ValueError, RecursionError):
+    except (NotListening, Unchecked, OSError, http.client.HTTPException, ValueError, RecursionError):
         return None
     finally:
         connection.close()

@@ -8,10 +8,11 @@ import aiohttp
 import structlog
 from django.conf import settings
 
+from jobs.access.connections import NotListening, Unchecked, close_agents
 from jobs.access.gateway import pages, websocket
 from jobs.access.gateway.asgi import Receive, Send
 from jobs.access.gateway.client_sessions import LazySession
-from jobs.access.gateway.connector import JobConnector, Listeners, NotListening, Unchecked, destination
+from jobs.access.gateway.connector import JobConnector, Unconnected, destination
 from jobs.access.gateway.http import BrowserGone, ProxiedAnswer, RequestBody, RequestTooLarge
 from jobs.access.gateway.pages import PageText
 from jobs.access.gateway.rechecks import RecheckedRight
@@ -20,7 +21,6 @@ from jobs.access.gateway.visits import EndpointAccess, EndpointState
 
 log = structlog.get_logger(__name__)
 
-CONNECT_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 15.0
 LONGEST_LINE: Final = 64 * 1024
 READ_BYTES: Final = 256 * 1024
@@ -40,12 +40,11 @@ class Proxy:
 
     def __init__(self) -> None:
         self._session = LazySession(self._open_session)
-        self._listeners = Listeners()
 
     async def close(self) -> None:
         """End all connections; the next request opens new ones."""
         await self._session.close()
-        await self._listeners.close()
+        await close_agents()
 
     async def http(
         self, request: EndpointRequest, right: RecheckedRight[EndpointAccess], receive: Receive, send: Send
@@ -105,14 +104,13 @@ class Proxy:
     def _open_session(self) -> aiohttp.ClientSession:
         """No proxy, no redirects, and above all no memory for cookies: all people's requests share it."""
         return aiohttp.ClientSession(
-            connector=JobConnector(self._listeners, KEPT_SECONDS),
+            connector=JobConnector(KEPT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             ws_response_class=websocket.JobSocket,
             auto_decompress=False,
             skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             timeout=aiohttp.ClientTimeout(
                 total=None,
-                sock_connect=CONNECT_SECONDS,
                 sock_read=settings.CONSOLE_GATEWAY_IDLE_SECONDS,
             ),
             read_bufsize=READ_BYTES,
@@ -123,7 +121,8 @@ class Proxy:
 
 def _explain(request: EndpointRequest, problem: Exception) -> PageText:
     """The problem's kind goes to the log; its text would repeat cookies and tokens."""
-    log.info("endpoint_silent", endpoint=request.slug, problem=type(problem).__name__)
-    if isinstance(problem, NotListening):
+    reason = problem.problem if isinstance(problem, Unconnected) else problem
+    log.info("endpoint_silent", endpoint=request.slug, problem=type(reason).__name__)
+    if isinstance(reason, NotListening):
         return pages.NOT_LISTENING
-    return pages.UNCHECKED if isinstance(problem, Unchecked) else pages.SILENT
+    return pages.UNCHECKED if isinstance(reason, Unchecked) else pages.SILENT

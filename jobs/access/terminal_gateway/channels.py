@@ -147,15 +147,18 @@ class Forwards:
     def __init__(self) -> None:
         self._open = 0
 
-    async def connect(self, host: str, port: int) -> SSHForwarder:
-        """Open one.  Raises asyncssh.ChannelOpenError."""
+    async def connect(self, session: JobSession, host: str, port: int) -> SSHForwarder:
+        """Open one to the session's replica.  Raises asyncssh.ChannelOpenError and EntryRefused."""
         if self._open >= MOST_FORWARDS:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_RESOURCE_SHORTAGE, "Too many connections")
         self._open += 1
         try:
-            _, there = await asyncio.get_running_loop().create_connection(SSHForwarder, host, port)
-        except OSError as error:
+            made = await session.connect(host, port)
+            _, there = await asyncio.get_running_loop().create_connection(SSHForwarder, sock=made)
+        except BaseException as error:
             self._open -= 1
+            if not isinstance(error, OSError):
+                raise
             message = error.strerror or "Connection refused"
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, message) from None
         return _Here(self, there)

@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from jobs.access import sessions
+from jobs.access.connections import backend_of
 from jobs.access.gateway.rechecks import RecheckedRight
 from jobs.access.sessions import EntryRefused
-from jobs.access.terminal_gateway.open_sessions import backend_of
 from jobs.access.terminal_gateway.session import refusal_of
 from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Barrier, Enterable, NoEntry, Session, SessionKind, SessionRequest

@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 from django.db import DatabaseError
 
-from jobs import clusters
 from jobs.access import sessions
+from jobs.access.connections import backend_of
 from jobs.access.gateway import rechecks
 from jobs.access.sessions import EntryOrigin, EntryRefused
 from jobs.access.terminal_gateway.session import JobSession
@@ -95,15 +95,3 @@ def _load_entry(key: str) -> tuple[AccessSession, Enterable]:
     if entry is None:
         raise EntryRefused("ended")
     return entry, backend_of(entry.replica)
-
-
-def backend_of(replica: Replica) -> Enterable:
-    """The backend that can enter the replica.  Raises Shut."""
-    try:
-        backend = clusters.backend_for(replica.attempt.job.cluster)
-    except Exception as error:  # whatever an admin wrote there
-        log.warning("entry_without_backend", problem=repr(error))
-        raise EntryRefused("no_exec") from error
-    if not isinstance(backend, Enterable):
-        raise EntryRefused("no_exec")
-    return backend

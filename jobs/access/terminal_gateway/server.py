@@ -13,6 +13,7 @@ from django.db import DatabaseError
 
 from jobs.access import sessions as entries
 from jobs.access import sshhost
+from jobs.access.connections import close_agents
 from jobs.access.terminal_gateway import folder_server, ssh, web
 from jobs.access.terminal_gateway.open_sessions import OpenSessions
 from jobs.access.terminal_gateway.terminals import Terminals
@@ -42,6 +43,7 @@ async def run(ended: asyncio.Event) -> None:
     await asyncio.gather(waiting, *tasks, return_exceptions=True)
     await browsed.close()
     await sessions.close()
+    await close_agents()
     await served.cleanup()
     for task in done - {waiting}:
         task.result()  # none of them ends by itself

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Final
 
 import structlog
@@ -61,21 +62,21 @@ class JobSession:
         await session.close()
         self._sessions.discard(session)
 
-    async def find_address(self, host: str, port: int) -> tuple[str, int]:
-        """Return the address at which to reach what the replica serves at `host`:`port`.  Raises Shut."""
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """Return a connected socket to what the replica serves at `host`:`port`.
+
+        Raises EntryRefused, or TimeoutError where it accepts nothing.
+        """
         if self.ended.done():
             raise EntryRefused("ended")
         try:
-            return await self._backend.find_address(self._handle, self._replica, host, port)
+            made = await self._backend.connect(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
-
-    async def listener(self, host: str, port: int) -> str:
-        """Return the listener at that address, if it is the replica's own.  Raises Shut."""
-        try:
-            return await self._backend.listener(self._handle, self._replica, host, port)
-        except NoEntry as error:
-            raise refusal_of(error) from error
+        if self.ended.done():  # meanwhile
+            made.close()
+            raise EntryRefused("ended")
+        return made
 
     async def end(self, why: AccessSession.Why) -> None:
         """End all of it, and write down why; only the first time."""

@@ -181,24 +181,11 @@ class SshConnection(asyncssh.SSHServer):
 
     async def _forward(self, host: str, port: int) -> SSHForwarder:
         try:
-            return await self._forward_in(await self.session(), host, port)
+            return await self._forwards.connect(await self.session(), host, port)
         except EntryRefused as shut:
             log.info("ssh_forward_refused", client=self._address, host=host, port=port)
             message = self._say(shut)
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, message) from None
-
-    async def _forward_in(self, session: JobSession, host: str, port: int) -> SSHForwarder:
-        """Connect, unless another listener takes the port meanwhile.  Raises Shut."""
-        where = await session.find_address(host, port)
-        before = await session.listener(*where)
-        there = await self._forwards.connect(*where)
-        try:
-            if await session.listener(*where) != before:
-                raise EntryRefused("not_its_own")
-        except EntryRefused:
-            there.close()
-            raise
-        return there
 
     def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
         return channels.Process(self._serve)

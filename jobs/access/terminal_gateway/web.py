@@ -1,4 +1,4 @@
-"""Terminals, and whose a listening port is, for the web server, by a Unix socket of the console's own user.
+"""Terminals, for the web server, by a Unix socket of the console's own user.
 
 The web server has asked who it is and whether they may; here it says whether they may type.  Bytes are the
 terminal's; text is JSON: `{"at", "typing"}` before the first bytes and after a gap, `{"ended"}` at the end,
@@ -13,26 +13,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import structlog
 from aiohttp import WSMsgType, web
 from django.db import DatabaseError
 
 from jobs.access.sessions import EntryRefused
-from jobs.access.terminal_gateway.open_sessions import backend_of
 from jobs.access.terminal_gateway.terminals import SharedTerminal, Terminals, View
-from jobs.backends.base import Handle, ReplicaRef, Unreachable
-from jobs.backends.sessions import Enterable, NoEntry, Size
-from jobs.live.thread_pool import run_in_thread
-from jobs.models import Replica
-
-log = structlog.get_logger(__name__)
+from jobs.backends.sessions import Size
 
 MOST_TYPED: Final = 1 << 20
 MOST_CELLS: Final = 1000
 
 
 def application(terminals: Terminals) -> web.Application:
-    """Serves `/<key>?typing=1&columns=80&rows=24&from=0` as a WebSocket, and `/listeners/…` (`listener`)."""
+    """Serves `/<key>?typing=1&columns=80&rows=24&from=0` as a WebSocket."""
 
     async def attach(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(max_msg_size=MOST_TYPED, heartbeat=60, compress=False)
@@ -48,36 +41,7 @@ def application(terminals: Terminals) -> web.Application:
 
     app = web.Application()
     app.router.add_get("/{key:[0-9a-f]{32}}", attach)
-    app.router.add_get("/listeners/{replica:[0-9]+}/{host}/{port:[0-9]+}", listener)
     return app
-
-
-async def listener(request: web.Request) -> web.Response:
-    """Answer which listener an address has, 404 unless it is the replica's own, 503 if that is unknown."""
-    path_values = request.match_info
-    try:
-        backend, handle, replica = await run_in_thread(_replica, int(path_values["replica"]))
-        found = await backend.listener(handle, replica, path_values["host"], int(path_values["port"]))
-    except (EntryRefused, NoEntry) as refused:
-        log.info(
-            "listener_refused", replica=path_values["replica"], port=path_values["port"], why=str(refused)
-        )
-        raise web.HTTPNotFound from None
-    except (DatabaseError, Unreachable, OSError) as error:
-        log.warning("listener_unknown", replica=path_values["replica"], problem=repr(error))
-        raise web.HTTPServiceUnavailable from None
-    return web.Response(text=found)
-
-
-def _replica(pk: int) -> tuple[Enterable, Handle, ReplicaRef]:
-    replica = Replica.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
-    if replica is None:
-        raise EntryRefused("not_running")
-    return (
-        backend_of(replica),
-        Handle(replica.attempt.handle),
-        ReplicaRef(replica.role, replica.index, replica.run),
-    )
 
 
 async def serve(terminals: Terminals, path: Path) -> web.AppRunner:

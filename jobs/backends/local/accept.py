@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Final
 
 from jobs.backends import fixed_ports
 from jobs.backends.base import Gpu, NotSubmitted, Submission
-from jobs.backends.local import gpus, job_secrets, machine, own_ports
+from jobs.backends.local import gpus, job_secrets, machine, own_ports, uplink_allocator
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.machine import Total
@@ -107,7 +108,18 @@ def plan(
         slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
         loading = software.with_modules(role, spec.software)
         roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
-    return make_plan(submission, config, runtime, layer, roles)
+    return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
+
+
+def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:
+    """Give the router a link to this machine, where it connects to anywhere and root can make one."""
+    if made.network is None or not made.network.egress or os.geteuid() != 0:
+        return made
+    try:
+        address = uplink_allocator.allocate(config.uplink_range, held.uplinks)
+    except uplink_allocator.NoUplinkFree:
+        raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, {"resource": "uplink"})) from None
+    return replace(made, network=replace(made.network, uplink=address))
 
 
 def check_disk(config: LocalConfig) -> None:
@@ -193,6 +205,7 @@ def allocation_of(made: Plan) -> Allocation:
         sum(role.memory_mib * role.replicas for role in made.roles),
         tuple(gpu for slot in slots for gpu in slot.gpus),
         tuple(port for slot in of_host for ports in slot.ports.values() for port in ports),
+        made.network.uplink if made.network else "",
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,13 +28,13 @@ from jobs.backends.base import (
 from jobs.backends.local import (
     accept,
     allocations,
+    connections,
     dry_run,
     gpus,
     job_secrets,
     launch,
     machine,
     observe,
-    port_ownership,
     preview,
     session,
     usage,
@@ -224,17 +224,10 @@ class LocalBackend:
         """Start a helper, which enters the replica."""
         return await session.begin(self._find_attempt(handle, replica), self._config.python, replica, wanted)
 
-    async def find_address(
-        self, handle: Handle, replica: ReplicaRef, host: str, port: int
-    ) -> tuple[str, int]:
-        """On a network that all share a port is the replica's if one of its processes listens there."""
-        attempt = self._find_attempt(handle, replica)
-        return await asyncio.to_thread(port_ownership.address, attempt, replica, host, port)
-
-    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
-        """The numbers of the sockets, as long as processes of the replica hold them."""
-        attempt = self._find_attempt(handle, replica)
-        return await asyncio.to_thread(port_ownership.listener, attempt, replica, host, port)
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """In the replica's own network, or to a port of this machine on which the replica listens."""
+        self._find_attempt(handle, replica)
+        return await connections.connect(self._layout, handle, replica, host, port)
 
     def _find_attempt(self, handle: Handle, replica: ReplicaRef) -> Path:
         if replica.run != 1:  # there is only the first

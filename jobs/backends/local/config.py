@@ -168,15 +168,17 @@ class LocalConfig(Settings):
         Of container engines only root's podman can join one.
         """
         can_join = not engine_command or (engine_command[0] == "podman" and isolation is Isolation.PERSONS)
-        return self.network != HOST_NETWORK and can_join and not machine.network_lacks(isolation)
+        return self.network != HOST_NETWORK and can_join and not machine.network_lacks(isolation, self.python)
 
     def network_lacks(self) -> tuple[str, ...]:
         """Return nothing where an admin has chosen the machine's network."""
-        return () if self.network == HOST_NETWORK else machine.network_lacks(self.found_isolation())
+        return (
+            () if self.network == HOST_NETWORK else machine.network_lacks(self.found_isolation(), self.python)
+        )
 
     def check_network(self, isolation: Isolation) -> None:
         """Raise Unreachable where jobs have to have networks of their own, and can't."""
-        lacking = machine.network_lacks(isolation) if self.network == OWN_NETWORK else ()
+        lacking = machine.network_lacks(isolation, self.python) if self.network == OWN_NETWORK else ()
         if lacking:
             raise Unreachable(f"network is own, but this machine lacks {', '.join(lacking)}.")
 

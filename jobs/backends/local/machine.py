@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -74,22 +76,29 @@ def detect_isolation(python: str) -> Isolation:
 
 
 @cache
-def network_lacks(mode: Isolation) -> tuple[str, ...]:
-    """Return the names of what jobs' own networks would need and this machine does not have."""
-    return ("user namespaces",) if mode is Isolation.NONE else ("jobs.node.network",)
+def network_lacks(mode: Isolation, python: str = sys.executable) -> tuple[str, ...]:
+    """Return the names of what jobs' own networks would need and this machine does not have.
+
+    Takes some tens of milliseconds the first time in a process.
+    """
+    if mode is Isolation.NONE:
+        return ("user namespaces",)
+    try:
+        done = _run([python, "-I", "-S", str(RUNNER), "network", mode])
+        return tuple(json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return (str(error),)
 
 
 def _works(python: str, mode: Isolation) -> bool:
     if mode is Isolation.PERSONS and os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory(prefix="job-console-") as folder:
-        command = [python, "-I", "-S", str(RUNNER), "probe", mode, folder]
         try:
-            return (
-                subprocess.run(
-                    command, cwd="/", env={}, capture_output=True, timeout=10, check=False
-                ).returncode
-                == 0
-            )
+            return _run([python, "-I", "-S", str(RUNNER), "probe", mode, folder]).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
             return False
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd="/", env={}, capture_output=True, timeout=10, check=False)

@@ -1,76 +1,69 @@
-"""Ownership of the ports and addresses that all jobs of a machine share.
+"""Ownership of the ports and addresses that all jobs of a machine share, where they share its network.
 
-Jobs share the machine's network, and with it its loopback: what listens there may be the console, its
-database, or somebody else's job.  A port is the replica's while one of its processes listens on it.
+What listens at the machine's loopback may be the console, its database, or somebody else's job.  A port is
+the replica's while its processes hold every socket that a connection could reach there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.sessions import Barrier, NoEntry
 from jobs.node import listening_sockets
+from jobs.node.listening_sockets import Listener
 from jobs.node.sandbox import running_replica
-from jobs.node.sandbox.running_replica import ReplicaUnavailable, RunningReplica
-
-
-def address(attempt: Path, ref: ReplicaRef, host: str, port: int) -> tuple[str, int]:
-    """Return where to connect to for `host`:`port` as the replica would.  Raises NoEntry."""
-    replica = _replica(attempt, ref)
-    if not _itself(replica, host):
-        raise NoEntry(Barrier.NOT_ITS_OWN, host)
-    found = listening_sockets.address_of(port, listening_sockets.sockets_of(replica.pids()))
-    if found is None:
-        raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
-    return found, port
-
-
-def _replica(attempt: Path, ref: ReplicaRef) -> RunningReplica:
-    try:
-        return running_replica.find_running(attempt, ref.role, ref.index)
-    except ReplicaUnavailable as error:
-        raise NoEntry(Barrier(error.barrier), error.detail) from error
-    except OSError as error:
-        raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
-
-
-def listener(attempt: Path, ref: ReplicaRef, host: str, port: int) -> str:
-    """Return what tells the sockets apart that a connection to `host`:`port` would reach.
-
-    All of them have to be the replica's.  Raises NoEntry.
-    """
-    found = frozenset(
-        each.inode
-        for each in listening_sockets.accepting_sockets(listening_sockets.list_listeners_on(port), host, port)
-    )
-    key = (str(attempt), ref, found)
-    if not found or not (key in _known or _holds(attempt, ref, found)):
-        raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
-    if len(_known) >= _MOST_KNOWN:
-        _known.clear()
-    _known[key] = None
-    return " ".join(map(str, sorted(found)))
-
-
-_MOST_KNOWN: Final = 4096
-_known: Final[dict[tuple[str, ReplicaRef, frozenset[int]], None]] = {}
-"""Sockets that were the replicas' own: a socket's number is never given to another."""
-
-
-def _holds(attempt: Path, ref: ReplicaRef, sockets: AbstractSet[int]) -> bool:
-    """Tell whether processes of the replica hold all of these sockets."""
-    replica = _replica(attempt, ref)
-    return any(sockets <= listening_sockets.sockets_of(replica.pids()) for _try in range(_TRIES))
-
+from jobs.node.sandbox.running_replica import ReplicaUnavailable
 
 _TRIES: Final = 2
 """A process may begin just while it is looked for."""
 
+_MOST_KNOWN: Final = 4096
+_known: Final[dict[tuple[Path, ReplicaRef, frozenset[int]], None]] = {}
+"""Sockets that were the replicas' own: a socket's number is never given to another."""
 
-def _itself(replica: RunningReplica, host: str) -> bool:
-    """Tell whether `host` is what the replica calls itself."""
-    house = replica.launch.plan.house
-    return host.lower() in {house.host_ip, house.node.lower()} or listening_sockets.is_loopback(host)
+
+@dataclass(frozen=True, slots=True)
+class OwnListener:
+    """An address to connect to, and the numbers of the replica's sockets that accept what arrives there."""
+
+    address: str
+    sockets: frozenset[int]
+
+
+def find_listener(attempt: Path, ref: ReplicaRef, port: int) -> OwnListener:
+    """Return where the replica alone listens on `port`.  Raises NoEntry."""
+    found = list(_listeners(listening_sockets.list_listeners_on(port)))
+    if known := next((each for each in found if (attempt, ref, each.sockets) in _known), None):
+        return known
+    if not (owned := _find_owned(attempt, ref, found)):
+        raise NoEntry(Barrier.NOT_ITS_OWN, str(port))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[attempt, ref, owned.sockets] = None
+    return owned
+
+
+def _listeners(sockets: Sequence[Listener]) -> Iterator[OwnListener]:
+    """Yield the addresses at which any of the sockets listens, with all that accept connections there."""
+    for each in sockets:
+        accepting = listening_sockets.accepting_sockets(sockets, each.reachable_at, each.port)
+        yield OwnListener(each.reachable_at, frozenset(one.inode for one in accepting))
+
+
+def _find_owned(attempt: Path, ref: ReplicaRef, found: Iterable[OwnListener]) -> OwnListener | None:
+    """Return the first of them whose sockets are all held by processes of the replica."""
+    try:
+        replica = running_replica.find_running(attempt, ref.role, ref.index)
+    except ReplicaUnavailable as error:
+        raise NoEntry(Barrier(error.barrier), error.detail) from error
+    except OSError as error:
+        raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
+    for _try in range(_TRIES):
+        held = listening_sockets.sockets_of(replica.pids())
+        if owned := next((each for each in found if each.sockets <= held), None):
+            return owned
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -290,15 +291,9 @@ class SlurmBackend:
         """See `sessions.Enterable`."""
         return await self._sessions(handle, replica).exec(wanted)
 
-    async def find_address(
-        self, handle: Handle, replica: ReplicaRef, host: str, port: int
-    ) -> tuple[str, int]:
-        """See `sessions.Enterable`."""
-        return await self._sessions(handle, replica).find_address(host, port)
-
-    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
-        """See `sessions.Enterable`.  The node's answer is cached for a moment."""
-        return await self._sessions(handle, replica).listener(host, port)
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """See `sessions.Enterable`.  The replica's node is asked before the connection and after it."""
+        return await self._sessions(handle, replica).connect(host, port)
 
     def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
         return self._sessions(handle, replica).listens(port)

@@ -9,8 +9,9 @@ has ended lie in the folder that the console shares with the nodes, and are read
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
-import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from jobs.backends.base import ReplicaRef
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
+from jobs.backends.remote.port_agent import agent_for
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.session_client import RemoteSession
 from jobs.backends.remote.transport import START_TIMEOUT_S, ProcessTransport, Transport
@@ -31,16 +33,11 @@ from jobs.backends.slurm.identity import folder_access
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.status import recovery, status_files
+from jobs.backends.sockets import open_connection
 from jobs.node.listening_sockets import is_loopback
 
 NO_JOB: Final = ("invalid job id", "expired or invalid job", "already completing or completed")
 """srun's errors where there is no such job, or none any more."""
-
-_CACHE_S: Final = 15.0
-"""How long a node's answer about a listening port is cached: each takes a step of Slurm."""
-
-_CACHE_SIZE: Final = 10_000
-_addresses: Final[dict[tuple[str, int, str, str, int], tuple[str, float]]] = {}
 
 
 class ReplicaSessions:
@@ -70,41 +67,59 @@ class ReplicaSessions:
         node, pid = started
         return await RemoteSession.begin(self._transport(node), self._request(pid, wanted))
 
-    async def find_address(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
-        """See `sessions.Enterable`."""
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """See `sessions.Enterable`: the node says before the connection and after it whose the port is."""
+        node, request = await self._reach_request(host, port)
+        key = (self._key, self._run, self._name, request["pid"])
+        agent = agent_for(key, lambda: self._transport(node))
+        before = await agent.ask(request, START_TIMEOUT_S)
+        try:
+            made = await open_connection(_from_here(before, request["address"]), port)
+        except ConnectionRefusedError as error:
+            raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}") from error
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise NoEntry(Barrier.FAILED, repr(error)) from error
+        try:
+            if await agent.ask(request, self._config.timeout_s) != before:
+                raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    async def _reach_request(self, host: str, port: int) -> tuple[str, dict[str, Any]]:
+        """Return the replica's node, and the question to its agent.  Raises NoEntry."""
         started = status_files.find_process(self._folder, self._run, self._name)
         if started is None:
             raise NoEntry(Barrier.NOT_RUNNING)
         node, pid = started
-        if not (address := await asyncio.to_thread(self._address, node)):
+        if not (name := await asyncio.to_thread(self._address, node)):
             raise NoEntry(Barrier.NOT_RUNNING)
-        names = [node.lower(), address.lower()]
-        request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
-        reply = await self._transport(node).ask(request, timeout_s)
-        return _from_here(str(reply.get("at")), address), port
-
-    async def listener(self, host: str, port: int) -> str:
-        """See `sessions.Enterable`: by its node, whose answer is cached for `_CACHE_S`."""
-        key = (self._key, self._run, self._name, host, port)
-        if (known := _addresses.get(key)) is not None and time.monotonic() < known[1]:
-            return known[0]
-        try:
-            found, _port = await self.find_address(host, port, self._config.timeout_s)
-        except NoEntry as error:
-            if error.barrier in {Barrier.NOT_ITS_OWN, Barrier.NOT_RUNNING, Barrier.GONE}:
-                raise
-            found = ""
-        if len(_addresses) >= _CACHE_SIZE:
-            _addresses.clear()
-        _addresses[key] = found, time.monotonic() + _CACHE_S
-        return found
+        address = await _resolve(name)
+        names = [node.lower(), name.lower(), address]
+        return node, {
+            "kind": "reach",
+            "pid": pid,
+            "host": host,
+            "port": port,
+            "names": names,
+            "address": address,
+        }
 
     def listens(self, port: int) -> bool | None:
         """Return whether the replica listens there for this machine; None without an answer of its node."""
         try:
-            return bool(asyncio.run(self.find_address("localhost", port, self._config.timeout_s)))
+            asyncio.run(self._check(port))
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
+        return True
+
+    async def _check(self, port: int) -> None:
+        """Ask whether the replica listens on `port`.  Raises NoEntry."""
+        node, request = await self._reach_request("localhost", port)
+        _from_here(await self._transport(node).ask(request, self._config.timeout_s), request["address"])
 
     def _transport(self, node: str) -> Transport:
         """Return the transport to an agent on the replica's node, in its component of the job."""
@@ -187,11 +202,22 @@ def _find_replica(record: AttemptRecord, replica: ReplicaRef) -> tuple[str, int]
     return name, [role.name for role in record.roles].index(replica.role)
 
 
-def _from_here(at: str, address: str) -> str:
-    """Return the address for this machine of what listens at `at` on the node at `address`.
+async def _resolve(name: str) -> str:
+    """Return the numeric address of a node.  Raises NoEntry."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise NoEntry(Barrier.ENGINE_AWAY, f"{name}: {error}") from error
+    return str(found[0][4][0])
 
-    `at` is told by the job's user: it is used only where Slurm has that node.  Raises NoEntry.
+
+def _from_here(reply: Mapping[str, Any], address: str) -> str:
+    """Return the address for this machine of what listens on the node at `address`.
+
+    The reply is told by the job's user: it is used only where Slurm has that node.  Raises NoEntry.
     """
+    at = str(reply.get("at"))
     if at in ("0.0.0.0", "::", address):  # noqa: S104 not bound here
         return address
     if is_loopback(at) and is_loopback(address):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -34,8 +34,8 @@ class AttemptNetwork:
     net: int
     user: int | None
     holder: Identity
-    pasta: Pasta | None
-    _link: str
+    pasta: Pasta | None = None
+    _link: str = ""
 
     @classmethod
     def open(cls, folder: Folder, plan: Plan) -> Self:
@@ -56,7 +56,7 @@ class AttemptNetwork:
         holder = Identity.load(found) if found else None
         if holder is None or not holder.alive():
             return None
-        made = cls._of(holder, folder, plan)
+        made = cls._load(holder, folder, plan)
         if made.pasta is not None:
             made.pasta.ensure(holder.pid)
         return made
@@ -67,11 +67,11 @@ class AttemptNetwork:
         assert network is not None
         _remove_leftovers(folder, network)
         rules = router_rules(network.addresses, network.egress, uplink.host_addresses())
-        user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
+        user = plan.house.isolation == Isolation.NAMESPACES
         holder = Holder(user=user, prepare=lambda: router.set_up(rules), mark={MARK: plan.key})
         try:
             fault("network.held")
-            made = cls._of(holder.identity, folder, plan)
+            made = cls._load(holder.identity, folder, plan)
             if made.pasta is not None:
                 made.pasta.ensure(holder.identity.pid)
             holder.wait()
@@ -87,13 +87,17 @@ class AttemptNetwork:
         return made
 
     @classmethod
-    def _of(cls, holder: Identity, folder: Folder, plan: Plan) -> Self:
+    def _load(cls, holder: Identity, folder: Folder, plan: Plan) -> Self:
         network = plan.network
         assert network is not None
-        has_user = Isolation(plan.house.isolation) is Isolation.NAMESPACES
-        user = _open_namespace(holder.pid, "user") if has_user else None
         pasta = _pasta(folder) if network.egress and not network.uplink else None
-        return cls(_open_namespace(holder.pid, "net"), user, holder, pasta, network.uplink)
+        return replace(cls.of(holder, Isolation(plan.house.isolation)), pasta=pasta, _link=network.uplink)
+
+    @classmethod
+    def of(cls, holder: Identity, mode: Isolation) -> Self:
+        """Open the namespaces that a process keeps, and nothing more; OSError."""
+        user = _open_namespace(holder.pid, "user") if mode is Isolation.NAMESPACES else None
+        return cls(_open_namespace(holder.pid, "net"), user, holder)
 
     def remove(self) -> None:
         """Remove it, also when the attempt's folder is gone, and close the descriptors."""

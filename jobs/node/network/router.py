@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Final
 
+from jobs.node import kernel
 from jobs.node.network import namespaces
 from jobs.node.network.netlink import LOOPBACK, Netlink
 from jobs.node.network.rules import SERVICE
@@ -36,7 +38,12 @@ def apply(rules: str) -> None:
     nft = namespaces.find_program("nft")
     try:
         done = subprocess.run(
-            [nft, "-f", "-"], input=rules.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False
+            [nft, "-f", "-"],
+            input=rules.encode(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            preexec_fn=kernel.keep_network_rights if os.geteuid() != 0 else None,
         )
     except subprocess.TimeoutExpired as error:
         raise OSError(str(error)) from error

@@ -163,6 +163,7 @@ class ContainerRuntime(Runtime):
                 if one.kind is MountKind.MEMORY
             },
             arguments=arguments,
+            network=f"ns:/proc/{os.getpid()}/fd/{launch.network.fd}" if launch.network else "host",
             host_name=names.host_name(launch.plan, launch.place) if launch.plan.network else "",
         )
         argv = self._engine.run(box, env_file, inherited)

@@ -113,6 +113,7 @@ class ContainerSpec:
     memory: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     host_name: str = ""
+    network: str = "host"
 
 
 class Engine:
@@ -155,7 +156,7 @@ class Engine:
             *self.prefix,
             "run",
             f"--name={box.name}",
-            "--network=host",
+            f"--network={box.network}",
             *([f"--hostname={box.host_name}"] if box.host_name else []),
             f"--workdir={box.work}",
             f"--shm-size={max(1, box.shm_mib)}m",

@@ -21,7 +21,7 @@ import socket
 import struct
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from json import loads
@@ -30,6 +30,7 @@ from typing import Any, Final, NoReturn
 
 from jobs.node import frames, kernel, listening_sockets, processes
 from jobs.node.command import Command, session_command
+from jobs.node.listening_sockets import is_loopback
 from jobs.node.sessions import leader, protocol
 from jobs.node.sftp.folder_server import serve as serve_folders
 from jobs.node.sftp.paths import BrowsableFolders, BrowsableRoot
@@ -70,7 +71,7 @@ def main() -> NoReturn:
     try:
         request, early = _request(messages)
         if request["kind"] == "reach":
-            _send({"at": _find_address(request)})
+            _answer_reaches(request, messages, early)
         else:
             _run_session(request, messages, early)
     except NoAccess as error:
@@ -143,26 +144,53 @@ def _pids(replica: RunningReplica) -> Iterator[int]:
             yield pid
 
 
-def _find_address(request: Mapping[str, Any]) -> str:
-    """Return the address at which the replica listens on the requested port."""
+def _answer_reaches(
+    request: Mapping[str, Any], messages: protocol.MessageReader, early: list[tuple[int, bytes]]
+) -> None:
+    """Answer each question about a port, until the console leaves or the replica ends."""
     replica = find_replica(request["pid"])
-    host, port = request["host"], request["port"]
+    questions = [request, *(protocol.decode_json(data) for _kind, data in early)]
+    while True:
+        for question in questions:
+            if "bye" in question:
+                return
+            try:
+                _send(_find_listener(replica, question))
+            except NoAccess as error:
+                _send({"barrier": error.barrier, "detail": error.detail})
+        ready, _, _ = select.select([_IN, replica.held], [], [], protocol.SILENCE_S)
+        if ready != [_IN] or not (data := os.read(_IN, protocol.CHUNK)):
+            return
+        questions = [protocol.decode_json(found) for _kind, found in messages.feed(data)]
+
+
+def _find_listener(replica: RunningReplica, request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the address at which the replica alone accepts connections of the console, and its sockets.
+
+    `request["address"]` is where the console reaches this node; its loopback only from this very machine.
+    """
+    host, port, here = request["host"], request["port"], request["address"]
     if not _is_own_name(host, request["names"]):
         raise NoAccess("not_its_own", host)
-    sockets = listening_sockets.sockets_of(_pids(replica))
-    found = [
-        each.address
-        for each in listening_sockets.list_listeners()
-        if each.port == port and each.inode in sockets
-    ]
-    if not found:
-        raise NoAccess("not_its_own", f"{host}:{port}")
-    return str(min(found, key=lambda at: (at.is_loopback, at.version)))
+    listeners = listening_sockets.list_listeners_on(port)
+    own = listening_sockets.sockets_of(_pids(replica))
+    for at in _reached_addresses(listeners, here):
+        sockets = {each.inode for each in listening_sockets.accepting_sockets(listeners, at, port)}
+        if sockets and sockets <= own:
+            return {"at": at, "sockets": " ".join(map(str, sorted(sockets)))}
+    raise NoAccess("not_its_own", f"{host}:{port}")
+
+
+def _reached_addresses(listeners: Sequence[listening_sockets.Listener], here: str) -> Iterator[str]:
+    """Yield the addresses to which the console can connect, the node's own first."""
+    yield here
+    if is_loopback(here):
+        yield from (each.reachable_at for each in listeners if is_loopback(each.reachable_at))
 
 
 def _is_own_name(host: str, names: list[str]) -> bool:
     """Return whether `host` is a name of the replica itself."""
-    return host.lower() in names or listening_sockets.is_loopback(host)
+    return host.lower() in names or is_loopback(host)
 
 
 # --- the session -----------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from jobs.faults import fault
 from jobs.node import command, kernel
 from jobs.node.files import Folder
 from jobs.node.network import names
-from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
 from jobs.node.sandbox import isolation
@@ -69,9 +68,12 @@ def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
 def _in_between(launch: LaunchArguments, writer: int) -> NoReturn:
     try:
         if launch.router is not None:
-            launch = replace(launch, network=_make_network(launch, launch.router))
+            launch = replace(launch, network=ReplicaNetwork.make(launch.router))
         if launch.mode is not Isolation.NONE:
             isolation.enter(launch.mode, launch.router.user if launch.router else None)
+        if launch.router is not None:
+            kernel.unshare(kernel.CLONE_NEWUTS)
+            socket.sethostname(names.host_name(launch.plan, launch.place))
         pid = os.fork()
         if pid == 0:
             os.close(writer)
@@ -80,13 +82,6 @@ def _in_between(launch: LaunchArguments, writer: int) -> NoReturn:
     except BaseException as error:  # noqa: BLE001 nothing may return into the supervisor's own code
         os.write(writer, f"{error}\n".encode())
     os._exit(0)
-
-
-def _make_network(launch: LaunchArguments, router: AttemptNetwork) -> ReplicaNetwork:
-    """Make the replica's network; the wrapper stays in the host's, and has the replica's host name."""
-    kernel.unshare(kernel.CLONE_NEWUTS)
-    socket.sethostname(names.host_name(launch.plan, launch.place))
-    return ReplicaNetwork.make(router)
 
 
 def _run(launch: LaunchArguments) -> NoReturn:
@@ -177,6 +172,7 @@ class _Wrapper:
             "at": started_at,
             "mono": time.monotonic(),
             "limits": "cgroup" if self._runtime.group else "engine" if self._launch.contained else "watchdog",
+            "network": "own" if self._launch.network else "host",
             "image_used": self._runtime.image_used,
             "commit": self._runtime.commit,
         }

@@ -39,11 +39,11 @@ def test_home_path_with_unsupported_characters_is_refused(tmp_path: Path, name: 
 
 
 def test_home_path_too_long_for_sockets_is_refused(tmp_path: Path) -> None:
-    socket_name = len("/run/redis.sock")
+    socket_name = len("/run/job-service.sock")
     fits = tmp_path / ("x" * (preflight.SOCKET_PATH_LIMIT - socket_name - len(bytes(tmp_path)) - 1))
     preflight.home(fits)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(fits / "run" / "redis.sock"))
+        listener.bind(str(fits / "run" / "job-service.sock"))
     with pytest.raises(CannotStart, match="too long for Unix sockets by 1 bytes"):
         preflight.home(fits.with_name(fits.name + "x"))
 

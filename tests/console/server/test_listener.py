@@ -35,12 +35,15 @@ async def scheme(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-@contextmanager
-def serving(**options: Any) -> Iterator[int]:
-    config = uvicorn.Config(
+def make_config() -> uvicorn.Config:
+    return uvicorn.Config(
         scheme, host="127.0.0.1", port=0, http=BoundedHttp, loop="uvloop", lifespan="off", log_config=None
     )
-    server = Server(config, **{"share": 100, **options})
+
+
+@contextmanager
+def serving(**options: Any) -> Iterator[int]:
+    server = Server(make_config(), **{"share": 100, **options})
     thread = threading.Thread(target=server.run)
     thread.start()
     wait_for(lambda: server.started)

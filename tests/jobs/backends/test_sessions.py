@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import ReplicaRef
+from jobs.backends.remote.port_agent import close_agents
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
@@ -146,14 +147,13 @@ async def test_session_is_refused_where_replica_is_not_running(bench: Bench) -> 
     assert refused.value.barrier is Barrier.NO_PROGRAM
 
 
-async def test_find_address_reaches_only_ports_the_replica_listens_on(bench: Bench) -> None:
+async def test_connect_reaches_only_ports_the_replica_listens_on(bench: Bench) -> None:
     handle, port = listening(bench)
     other, others_port = listening(bench)
-    assert await enterable(bench).find_address(handle, REPLICA, "localhost", port) == ("127.0.0.1", port)
-    assert await enterable(bench).find_address(other, REPLICA, "127.0.0.1", others_port) == (
-        "127.0.0.1",
-        others_port,
-    )
+    for each, host, number in ((handle, "localhost", port), (other, "127.0.0.1", others_port)):
+        with await enterable(bench).connect(each, REPLICA, host, number) as made:
+            assert made.getpeername() == ("127.0.0.1", number)
+            assert not made.getblocking()
     with socket.create_server(("127.0.0.1", 0)) as database:
         forbidden = [
             ("127.0.0.1", database.getsockname()[1]),
@@ -166,5 +166,6 @@ async def test_find_address_reaches_only_ports_the_replica_listens_on(bench: Ben
         ]
         for host, number in forbidden:
             with pytest.raises(NoEntry) as refused:
-                await enterable(bench).find_address(handle, REPLICA, host, number)
+                await enterable(bench).connect(handle, REPLICA, host, number)
             assert refused.value.barrier is Barrier.NOT_ITS_OWN
+    await close_agents()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,7 +16,8 @@ import pytest
 from django.utils import timezone
 from websockets.sync.client import connect
 
-from jobs.models import Endpoint, EndpointVisit
+from jobs.access import connections
+from jobs.models import Endpoint, EndpointVisit, Replica
 from jobs.scheduling import activity
 from quotas.encryption import decrypt
 from tests.factories import make_endpoint
@@ -34,8 +36,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture
-def jupyter(db: None, tmp_path: Path) -> Iterator[Endpoint]:
-    """The endpoint of a Jupyter that asks for the job's token."""
+def jupyter(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    """The endpoint of a Jupyter that asks for the job's token; it is no process of a real replica."""
+
+    def connect_to(replica: Replica, host: str, port: int, timeout_s: float) -> socket.socket:
+        return socket.create_connection((host, port), timeout_s)
+
+    monkeypatch.setattr(connections, "connect_blocking", connect_to)
     port = free_port()
     endpoint = make_endpoint(port=port)
     environ = {
@@ -92,8 +99,8 @@ def test_jupyter_without_activity_is_idle_despite_open_page(
         f"ws://127.0.0.1:{jupyter.port}/api/kernels/{kernel}/channels",
         additional_headers={"Authorization": f"token {decrypt(jupyter.replica.attempt.endpoint_token)}"},
         proxy=None,
-    ) as socket:
-        socket.send(json.dumps(COMPUTE))
+    ) as channel:
+        channel.send(json.dumps(COMPUTE))
         wait_for(lambda: used(jupyter), 180, 0.1)
 
 

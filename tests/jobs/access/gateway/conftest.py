@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from jobs.access.gateway.connector import Listeners
-from jobs.access.gateway.visits import EndpointAccess
+from jobs.access import connections
+from jobs.backends.sockets import open_connection
 from jobs.models import Endpoint
 from tests.factories import make_endpoint
 from tests.jobs.access.gateway.served import Browser, Job, Served, console
 
 
 @pytest.fixture(autouse=True)
-def listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def connects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever listens is the replica's own: these jobs are servers in the test's process."""
 
-    async def ask(self: Listeners, standing: EndpointAccess) -> str:
-        return f"{standing.host}:{standing.port}"
+    async def connect(replica: int, host: str, port: int) -> socket.socket:
+        return await open_connection(host, port)
 
-    monkeypatch.setattr(Listeners, "ask", ask)
+    monkeypatch.setattr(connections, "connect", connect)
 
 
 @pytest.fixture

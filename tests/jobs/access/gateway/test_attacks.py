@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from jobs.access.gateway.connector import Listeners
-from jobs.access.gateway.visits import EndpointAccess
+from jobs.access import connections
+from jobs.backends.sockets import open_connection
 from jobs.models import Endpoint
 from jobs.states import State
 from tests.factories import make_endpoint, make_job, replica_of
@@ -346,36 +345,21 @@ def test_gateway_sends_valid_http_for_any_job_response(
             assert body is None or seen.content == body
 
 
-def test_gateway_refuses_a_listener_changing_during_connect(
-    browser: Browser, host: str, job: ServedJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = itertools.count()
-
-    async def ask(self: Listeners, standing: EndpointAccess) -> str:
-        return str(next(answers))
-
-    with browser.socket(host, "/socket"):  # has the connection that was kept
-        job.seen.clear()
-        monkeypatch.setattr(Listeners, "ask", ask)
-        assert browser.socket_status(host, "/socket") == 503
-    assert (next(answers), job.seen) == (2, [])
-
-
-def test_gateway_checks_listeners_per_new_connection_and_replica(
+def test_gateway_connects_anew_for_each_replica(
     browser: Browser, host: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    connected: list[int] = []
 
-    async def ask(self: Listeners, standing: EndpointAccess) -> str:
-        asked.append(standing.replica)
-        return "same"
+    async def connect(replica: int, host: str, port: int) -> socket.socket:
+        connected.append(replica)
+        return await open_connection(host, port)
 
-    monkeypatch.setattr(Listeners, "ask", ask)
+    monkeypatch.setattr(connections, "connect", connect)
     for _ in range(5):
         assert browser.get(host, "/").status_code == 200
-    assert len(asked) <= 2
+    assert len(connected) <= 1
     mine = endpoint.replica.attempt.job
     another = make_job(State.RUNNING, owner=mine.owner, quota=mine.quota)
     second = make_endpoint(replica_of(another), port=endpoint.port)
     assert browser.open(second).status_code == 200
-    assert asked[-2:] == [second.replica_id] * 2
+    assert connected[-1:] == [second.replica_id]

@@ -1,4 +1,4 @@
-"""Whose a listening port is, asked for each new connection of the gateway to a job's endpoint."""
+"""New connections of the gateway to a job's endpoint: to the job's own process, or none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jobs.models import Endpoint
+from quotas.models import Cluster
 from tests.factories import make_endpoint
 from tests.jobs.access.gateway.served import Browser, console
-from tests.jobs.access.terminal_gateway.conftest import People, Place, shells
+from tests.jobs.access.terminal_gateway.conftest import People, Place
 from tests.ports import free_port
 from tests.waiting import wait_for
 
@@ -46,8 +47,8 @@ while True:
 
 @pytest.fixture
 def browser(people: People) -> Iterator[Browser]:
-    """The owner's, at a console with all its processes."""
-    with shells(), console() as served:
+    """The owner's."""
+    with console() as served:
         made = Browser(served.port)
         made.sign_in(people.owner)
         yield made
@@ -82,15 +83,13 @@ def test_gateway_answers_503_for_a_closed_port(browser: Browser, begin_job: Call
 
 
 def test_gateway_refuses_while_the_port_owner_is_unverified(
-    people: People, begin_job: Callable[..., Place]
+    browser: Browser, begin_job: Callable[..., Place]
 ) -> None:
     port = free_port()
     mine = begin_job(SERVES_ONCE.format(port=port))
     endpoint = make_endpoint(mine.replica, port=port)
-    with console() as served:
-        browser = Browser(served.port)
-        browser.sign_in(people.owner)
-        answer = browser.open(endpoint)
-        browser.close()
+    cluster = mine.job.cluster
+    Cluster.objects.filter(pk=cluster.pk).update(config={"isolation": "unknown"})
+    answer = browser.open(endpoint)
     assert answer.status_code == 503
     assert "Can&#x27;t verify that the job itself is listening" in answer.text

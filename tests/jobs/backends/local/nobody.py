@@ -32,7 +32,7 @@ def main(folder: Path, told: dict[str, Any]) -> None:
     folders = tuple(
         SharedFolderRule.from_settings(path, said) for path, said in told.get("folders", {}).items()
     )
-    settings = {"python": _python(), "gpus": {}, "folders": folders, **told.get("settings", {})}
+    settings = {"python": find_python(), "gpus": {}, "folders": folders, **told.get("settings", {})}
     bench = LocalBench(folder, settings)
     for name, text in told.get("files", {}).items():
         path = bench.home / name
@@ -71,7 +71,7 @@ async def _beside(bench: LocalBench, handle: Handle, line: str) -> str:
     return said.decode()
 
 
-def _python() -> str:
+def find_python() -> str:
     """An interpreter that nobody may run: the one of the tests may lie in somebody's home."""
     if os.access(os.path.realpath(sys.executable), os.X_OK):
         return sys.executable

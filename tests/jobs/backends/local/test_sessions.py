@@ -170,8 +170,11 @@ def test_session_joining_ended_replica_runs_nothing(bench: LocalBench) -> None:
 async def test_port_lookup_distinguishes_loopback_addresses(bench: LocalBench) -> None:
     """The job listens on 127.0.0.2 with the number at which something else is on 127.0.0.1."""
     handle, port = listening(bench, "127.0.0.2")
-    with socket.create_server(("127.0.0.1", port)):
-        assert await bench.backend.find_address(handle, REPLICA, "127.0.0.1", port) == ("127.0.0.2", port)
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        await bench.backend.connect(handle, REPLICA, "127.0.0.1", port) as made,
+    ):
+        assert made.getpeername() == ("127.0.0.2", port)
 
 
 async def test_container_session_runs_inside_container(contained: LocalBench) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Handle, Observation, ReplicaRef
+from jobs.backends.remote.port_agent import close_agents
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from jobs.backends.slurm.config import DOOR
 from jobs.backends.slurm.handles import SlurmJob
@@ -87,12 +88,12 @@ async def test_session_transfers_data_both_ways_and_reports_leftovers(by_door: S
 
 async def test_listener_serves_ports_and_sftp(by_door: SlurmBench) -> None:
     handle, port = listening(by_door)
-    host, reached = await enterable(by_door).find_address(handle, REPLICA, "localhost", port)
-    with socket.create_connection((host, reached), timeout=60):
-        pass
+    with await enterable(by_door).connect(handle, REPLICA, "localhost", port) as made:
+        assert made.getpeername()[1] == port
     with socket.create_server(("127.0.0.1", 0)) as others, pytest.raises(NoEntry) as refused:
-        await enterable(by_door).find_address(handle, REPLICA, "localhost", others.getsockname()[1])
+        await enterable(by_door).connect(handle, REPLICA, "localhost", others.getsockname()[1])
     assert refused.value.barrier is Barrier.NOT_ITS_OWN
+    await close_agents()
     async with beside(by_door, handle, SessionRequest(SessionKind.FILES)) as session:
         await session.write(struct.pack(">IBI", 5, SFTP_INIT, 3))
         await session.write(struct.pack(">IBII", 10, SFTP_REALPATH, 1, 1) + b".")
@@ -132,7 +133,7 @@ async def test_session_on_node_outside_job_is_refused(by_door: SlurmBench) -> No
     started.write_text(f"{'cpu2' if node == 'cpu1' else 'cpu1'} {rest}")
     for entering in (
         enterable(by_door).exec(handle, REPLICA, SessionRequest(SessionKind.LINE, line="true")),
-        enterable(by_door).find_address(handle, REPLICA, "localhost", port),
+        enterable(by_door).connect(handle, REPLICA, "localhost", port),
     ):
         with pytest.raises(NoEntry) as refused:
             await entering
