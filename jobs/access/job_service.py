@@ -20,6 +20,7 @@ from django.db import DatabaseError
 from jobs.access.gateway.asgi import Receive, Reply, Scope, Send, answer
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import Attempt, Replica
+from jobs.node.network.request_head import MAX_BODY
 from jobs.node.network.service import ATTEMPT, REPLICA
 from jobs.states import REPLICA_TERMINAL, TERMINAL, State
 
@@ -28,12 +29,10 @@ log = structlog.get_logger(__name__)
 SOCKET: Final = Path("run", "job-service.sock")
 """The socket below the console's home."""
 
-MAX_BODY: Final = 256 * 1024
-
 _POSITION: Final = re.compile(rb"0|[1-9][0-9]{0,6}")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request is refused with `status`."""
 
     def __init__(self, status: HTTPStatus) -> None:
@@ -79,7 +78,7 @@ def describe_job(request: ServiceRequest) -> Mapping[str, Any]:
 ROUTES: Final[Mapping[tuple[str, str], Route]] = {
     ("GET", "/v1/job"): describe_job,
 }
-"""Everything that a job may ask.  Routes block; each raises Refused, and returns the object of its answer."""
+"""Everything that a job may ask.  Routes block, raise RequestRefused, and return the object of the answer."""
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,12 +86,12 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     try:
         route = ROUTES.get((scope["method"], scope["path"]))
         if route is None:
-            raise Refused(HTTPStatus.NOT_FOUND)
+            raise RequestRefused(HTTPStatus.NOT_FOUND)
         key, position = _read_identity(scope)
         body = await _read_body(receive)
         found = await run_in_thread(_respond, route, key, position, scope["query_string"], body)
         reply = _reply(HTTPStatus.OK, found)
-    except Refused as refused:
+    except RequestRefused as refused:
         reply = _reply(refused.status, {"error": refused.status.phrase})
     except DatabaseError as error:
         log.warning("job_service_unavailable", problem=type(error).__name__)
@@ -106,13 +105,13 @@ def _respond(route: Route, key: str, position: int, query: bytes, body: bytes) -
 
 
 def find_caller(key: str, position: int) -> Caller:
-    """Return the replica at a position of the attempt's plan.  Raises Refused unless it may still run."""
+    """Return the replica at a position of an attempt's plan.  Raises RequestRefused once it has ended."""
     attempt = Attempt.objects.select_related("job").filter(key=key, ended_at=None).first()
     if attempt is None or not _is_current(attempt):
-        raise Refused(HTTPStatus.FORBIDDEN)
+        raise RequestRefused(HTTPStatus.FORBIDDEN)
     replica = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, ordinal=position).first()
     if replica is None or replica.state in REPLICA_TERMINAL:
-        raise Refused(HTTPStatus.FORBIDDEN)
+        raise RequestRefused(HTTPStatus.FORBIDDEN)
     return Caller(attempt, replica.role, replica.index)
 
 
@@ -123,12 +122,12 @@ def _is_current(attempt: Attempt) -> bool:
 
 
 def _read_identity(scope: Scope) -> tuple[str, int]:
-    """Return the attempt's key and the replica's position.  Raises Refused unless both are there once."""
+    """Return the attempt's key and the replica's position.  Raises RequestRefused without them."""
     keys, positions = (
         [value for name, value in scope["headers"] if name == each] for each in (ATTEMPT, REPLICA)
     )
     if len(keys) != 1 or len(positions) != 1 or _POSITION.fullmatch(positions[0]) is None:
-        raise Refused(HTTPStatus.FORBIDDEN)
+        raise RequestRefused(HTTPStatus.FORBIDDEN)
     return keys[0].decode("latin-1"), int(positions[0])
 
 
@@ -137,11 +136,11 @@ async def _read_body(receive: Receive) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refused(HTTPStatus.BAD_REQUEST)
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > MAX_BODY:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return body
 
 

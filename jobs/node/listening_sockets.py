@@ -10,6 +10,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
+from jobs.node import socket_diag
+
 _LISTEN: Final = "0A"
 _TABLES: Final = ("tcp", "tcp6")
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -36,12 +38,16 @@ class Listener:
 
 def list_listeners(pid: int | None = None) -> list[Listener]:
     """Every one in the network namespace of a process; None is this one."""
-    return [_listener(fields) for fields in _lines("", f"/proc/{pid}/net" if pid else "/proc/net")]
+    if pid is None:
+        with suppress(OSError):  # a kernel without it
+            found = list(socket_diag.list_listening())
+            return [Listener(ip_address(address), port, uid, inode) for address, port, uid, inode in found]
+    return [_listener(fields) for fields in _lines(f"/proc/{pid or 'self'}/net")]
 
 
 def list_listeners_on(port: int) -> list[Listener]:
     """Those that listen on `port`, whatever their address."""
-    return [found for fields in _lines(f":{port:04X} ") if (found := _listener(fields)).port == port]
+    return [each for each in list_listeners() if each.port == port]
 
 
 def _listener(fields: list[str]) -> Listener:
@@ -113,15 +119,13 @@ def _address(field: str) -> Address:
     return ip_address(b"".join(raw[at : at + 4][::step] for at in range(0, len(raw), 4)))
 
 
-def _lines(word: str, folder: str = "/proc/net") -> Iterator[list[str]]:
-    """The fields of each listening socket whose line has `word` in it."""
+def _lines(folder: str) -> Iterator[list[str]]:
+    """The fields of each listening socket in the tables there."""
     for table in _TABLES:
         try:
             with Path(folder, table).open(encoding="utf-8") as file:
                 next(file, None)
                 for line in file:
-                    if word not in line:
-                        continue
                     fields = line.split(None, 10)
                     if fields[3] == _LISTEN:
                         yield fields

@@ -44,12 +44,8 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noq
 
 
 def upstream_host(access: EndpointAccess) -> str:
-    """Return the Host header for the job.
-
-    Jupyter, and others that fear DNS rebinding, answer to `localhost` when they listen on loopback.
-    """
-    name = "localhost" if access.host in LOOPBACK else access.host
-    return f"[{name}]:{access.port}" if ":" in name else f"{name}:{access.port}"
+    """Return the Host header for the job: Jupyter, and others that fear DNS rebinding, answer to that."""
+    return f"localhost:{access.port}"
 
 
 def to_job(request: EndpointRequest, access: EndpointAccess) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from jobs.backends.local import port_ownership, replica_sockets
 from jobs.backends.sessions import Barrier, NoEntry
 from jobs.backends.sockets import connect_socket, open_connection
 from jobs.node import listening_sockets
+from jobs.node.network.names import find_addresses
 from jobs.node.supervisor.layout import Layout
 from jobs.node.supervisor.plan import Plan, UnknownFormat, address_of
 
@@ -94,5 +95,6 @@ def _find_address(attempt: Path, ref: ReplicaRef) -> ReplicaAddress:
     names = {plan.house.host_ip.lower(), plan.house.node.lower()}
     if plan.network is None:
         return ReplicaAddress(frozenset(names), "")
-    address = address_of(plan.network, replica.position)
-    return ReplicaAddress(frozenset({*names, address}), address)
+    own = address_of(plan.network, replica.position)
+    names |= {name for name, address in find_addresses(plan).items() if address == own}
+    return ReplicaAddress(frozenset({*names, own}), own)

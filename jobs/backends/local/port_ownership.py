@@ -39,7 +39,7 @@ def find_listener(attempt: Path, ref: ReplicaRef, port: int) -> OwnListener:
     found = list(_listeners(listening_sockets.list_listeners_on(port)))
     if known := next((each for each in found if (attempt, ref, each.sockets) in _known), None):
         return known
-    if not (owned := _owned(attempt, ref, found)):
+    if not (owned := _find_owned(attempt, ref, found)):
         raise NoEntry(Barrier.NOT_ITS_OWN, str(port))
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
@@ -50,14 +50,11 @@ def find_listener(attempt: Path, ref: ReplicaRef, port: int) -> OwnListener:
 def _listeners(sockets: Sequence[Listener]) -> Iterator[OwnListener]:
     """Yield the addresses at which any of the sockets listens, with all that accept connections there."""
     for each in sockets:
-        address = str(each.address)
-        if each.address.is_unspecified:
-            address = "127.0.0.1" if each.address.version == 4 else "::1"
-        accepting = listening_sockets.accepting_sockets(sockets, address, each.port)
-        yield OwnListener(address, frozenset(one.inode for one in accepting))
+        accepting = listening_sockets.accepting_sockets(sockets, each.reachable_at, each.port)
+        yield OwnListener(each.reachable_at, frozenset(one.inode for one in accepting))
 
 
-def _owned(attempt: Path, ref: ReplicaRef, found: Iterable[OwnListener]) -> OwnListener | None:
+def _find_owned(attempt: Path, ref: ReplicaRef, found: Iterable[OwnListener]) -> OwnListener | None:
     """Return the first of them whose sockets are all held by processes of the replica."""
     try:
         replica = running_replica.find_running(attempt, ref.role, ref.index)

@@ -30,6 +30,7 @@ from typing import Any, Final, NoReturn
 
 from jobs.node import frames, kernel, listening_sockets, processes
 from jobs.node.command import Command, session_command
+from jobs.node.listening_sockets import is_loopback
 from jobs.node.sessions import leader, protocol
 from jobs.node.sftp.folder_server import serve as serve_folders
 from jobs.node.sftp.paths import BrowsableFolders, BrowsableRoot
@@ -183,17 +184,13 @@ def _find_listener(replica: RunningReplica, request: Mapping[str, Any]) -> dict[
 def _reached_addresses(listeners: Sequence[listening_sockets.Listener], here: str) -> Iterator[str]:
     """Yield the addresses to which the console can connect, the node's own first."""
     yield here
-    if listening_sockets.is_loopback(here):
-        for each in listeners:
-            if each.address.is_unspecified:
-                yield "127.0.0.1" if each.address.version == 4 else "::1"
-            elif each.address.is_loopback:
-                yield str(each.address)
+    if is_loopback(here):
+        yield from (each.reachable_at for each in listeners if is_loopback(each.reachable_at))
 
 
 def _is_own_name(host: str, names: list[str]) -> bool:
     """Return whether `host` is a name of the replica itself."""
-    return host.lower() in names or listening_sockets.is_loopback(host)
+    return host.lower() in names or is_loopback(host)
 
 
 # --- the session -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from jobs.access import job_service
 from jobs.models import Attempt, Job, Replica
+from jobs.node.network.request_head import MAX_BODY
 from jobs.spec import RoleSpec
 from jobs.states import ReplicaState, State
 from tests.factories import attempt_of, make_job, make_spec, replica_of
@@ -119,5 +120,5 @@ def test_identity_that_has_ended_is_refused(job: Job) -> None:
 
 
 def test_body_too_long_is_refused(job: Job) -> None:
-    body = b"x" * (job_service.MAX_BODY + 1)
+    body = b"x" * (MAX_BODY + 1)
     assert ask({"attempt": attempt_of(job).key, "replica": "0"}, body=body)[0] == 413

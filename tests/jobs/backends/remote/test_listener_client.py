@@ -23,13 +23,14 @@ import pytest
 
 from jobs.backends.remote import bundle, listener_client
 from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
+from jobs.backends.remote.port_agent import PortAgent
 from jobs.backends.remote.session_client import RemoteSession
 from jobs.backends.sessions import Barrier, Ended, NoEntry
 from jobs.node.sessions import protocol, tls
 from jobs.node.sessions.listener import open_socket
 from tests.waiting import wait_for
 
-REACH = {"kind": "reach", "host": "localhost", "port": 1, "names": []}
+REACH = {"kind": "reach", "host": "localhost", "port": 1, "names": [], "address": "127.0.0.1"}
 LINE: dict[str, Any] = {
     "kind": "line",
     "line": "trap '' HUP TERM; echo $$; sleep 600",
@@ -106,6 +107,45 @@ async def test_listener_accepts_only_console_certificate(place: ListenerFiles, r
         assert refused.value.barrier is Barrier.NOT_ITS_OWN
     for name in ("door", "door-key"):
         assert stat.S_IMODE((place.folder / name).stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def served_port() -> Iterator[int]:
+    """A port on which a process of the replica listens."""
+    program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+    program += "print(s.getsockname()[1], flush=True); time.sleep(600)"
+    environment = {**os.environ, "SLURM_JOB_ID": "77"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.kill()
+
+
+async def test_port_agent_asks_the_same_agent_until_it_is_lost(
+    place: ListenerFiles, replica: int, served_port: int
+) -> None:
+    made: list[ListenerTransport] = []
+
+    def make() -> ListenerTransport:
+        made.append(ListenerTransport(place, "python3 archive", classify))
+        return made[-1]
+
+    question = {**REACH, "pid": replica, "port": served_port}
+    with opened(place):
+        agent = PortAgent(make, lambda: None)
+        found = await agent.ask(question, 60)
+        assert found["at"] == "127.0.0.1"
+        with pytest.raises(NoEntry) as refused:
+            await agent.ask({**question, "port": 1}, 60)
+        assert refused.value.barrier is Barrier.NOT_ITS_OWN
+        assert await agent.ask(question, 60) == found
+        assert len(made) == 1
+        made[0]._writer.transport.abort()
+        assert await agent.ask(question, 60) == found
+        assert len(made) == 2
+        await agent.close()
 
 
 def _heard(port: int, context: ssl.SSLContext, says: bytes) -> bytes:

@@ -167,5 +167,5 @@ def test_address_claimed_by_job_is_not_contacted(tmp_path: Path, monkeypatch: py
     assert len(asked) == 1
     for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
         with pytest.raises(NoEntry):
-            sessions._from_here(at, "10.1.2.3")
-    assert sessions._from_here("0.0.0.0", "10.1.2.3") == "10.1.2.3"
+            sessions._from_here({"at": at}, "10.1.2.3")
+    assert sessions._from_here({"at": "0.0.0.0"}, "10.1.2.3") == "10.1.2.3"

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation
-from jobs.node import files, listening_sockets
+from jobs.node import files, listening_sockets, socket_diag
 from jobs.node.files import Folder
 from jobs.node.listening_sockets import Listener
 from jobs.node.sandbox.isolation import Isolation
@@ -277,8 +278,18 @@ def test_listener_on_exact_address_precedes_wildcard(host: str, others: list[str
     assert listening_sockets.accepting_sockets(found, host, 81) == []
 
 
-def test_listener_list_shows_address_and_owner() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+@pytest.mark.parametrize("by_tables", [False, True])
+def test_listener_list_shows_address_and_owner(by_tables: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> NoReturn:
+        raise OSError
+
+    if by_tables:
+        monkeypatch.setattr(socket_diag, "list_listening", fail)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) as second,
+    ):
+        assert str(listening_sockets.list_listeners_on(second.getsockname()[1])[0].address) == "::1"
         port, inode = server.getsockname()[1], os.fstat(server.fileno()).st_ino
         (mine,) = [one for one in listening_sockets.list_listeners() if one.port == port]
         assert (str(mine.address), mine.uid, mine.inode) == ("127.0.0.1", os.geteuid(), inode)

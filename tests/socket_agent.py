@@ -1,0 +1,58 @@
+"""The part of a local cluster's agent that makes sockets in replicas' networks, in a thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobs.backends.local.replica_sockets import AGENT_SOCKET
+from jobs.node.network.sockets import open_socket
+from jobs.node.sandbox import running_replica
+from jobs.node.sandbox.running_replica import ReplicaUnavailable
+from jobs.node.supervisor.layout import Layout
+
+
+@contextmanager
+def socket_agent(root: Path) -> Iterator[None]:
+    """Serve at the cluster's root."""
+    root.mkdir(parents=True, exist_ok=True)
+    path = root / AGENT_SOCKET
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listening:
+        folder = os.open(root, os.O_PATH)
+        listening.bind(f"/proc/self/fd/{folder}/{AGENT_SOCKET}")
+        os.close(folder)
+        listening.listen()
+        thread = threading.Thread(target=_serve, args=(listening, Layout(root)))
+        thread.start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            path.unlink()
+
+
+def _serve(listening: socket.socket, layout: Layout) -> None:
+    while True:
+        try:
+            connection, _address = listening.accept()
+        except OSError:  # it was shut down
+            return
+        with connection:
+            request = json.loads(connection.recv(65536))["socket"]
+            try:
+                attempt = layout.attempt(request["key"])
+                replica = running_replica.find_running(attempt, request["role"], request["index"])
+                made = open_socket(replica.first, getattr(socket, request["family"]))
+            except (ReplicaUnavailable, OSError) as error:
+                barrier = error.barrier if isinstance(error, ReplicaUnavailable) else "not_running"
+                connection.sendall(json.dumps({"barrier": barrier}).encode() + b"\n")
+                continue
+            socket.send_fds(connection, [b"{}\n"], [made])
+            os.close(made)
