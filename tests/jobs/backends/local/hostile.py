@@ -27,6 +27,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Port, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role
 from tests.jobs.backends.local.nobody import NOBODY, find_python
+from tests.socket_agent import socket_agent
 from tests.waiting import wait_for
 
 ALICE, BOB, CAROL = Person("alice", 7), Person("bob", 8), Person("carol", 9)
@@ -55,13 +56,18 @@ time.sleep(60)
 """
 
 ATTACK: Final = """
-import os, socket, sys, time
-for address in {addresses}:
+import os, socket, sys, threading, time
+def reach(address):
     try:
         socket.create_connection((address, {console}), timeout=1).close()
         print("reached", address)
     except OSError:
         pass
+tries = [threading.Thread(target=reach, args=(address,)) for address in {addresses}]
+for each in tries:
+    each.start()
+for each in tries:
+    each.join()
 print("tried", flush=True)
 held = []
 for port in dict.fromkeys([{grab}, {fixed}, *range({first}, {last} + 1)]):
@@ -101,10 +107,11 @@ def main(folder: Path, mode: Isolation, network: str) -> None:
         "uplink_range": UPLINKS.format("0.0/16"),
     }
     bench = LocalBench(folder, {**settings, "isolation": mode, "network": network})
-    try:
-        answer = _attack(bench)
-    finally:
-        bench.close()
+    with socket_agent(bench.config.root):
+        try:
+            answer = _attack(bench)
+        finally:
+            bench.close()
     sys.stdout.write(json.dumps(answer))
 
 

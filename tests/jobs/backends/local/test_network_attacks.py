@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -19,6 +19,11 @@ from jobs.backends.local import machine
 from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import CHECKOUT
 from tests.jobs.backends.local.nobody import find_python
+
+TUNNELS: Final = """
+mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec "$@"
+"""
+"""Root may be the only one who can use tunnels here, and the ordinary user of a test comes from root."""
 
 
 @pytest.fixture(scope="module", params=[Isolation.PERSONS, Isolation.NAMESPACES])
@@ -31,8 +36,9 @@ def reached(request: pytest.FixtureRequest) -> Any:
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
+        tunnels = ["unshare", "--mount", "sh", "-c", TUNNELS, "sh"] if os.geteuid() == 0 else []
         done = subprocess.run(
-            [sys.executable, "-m", "tests.jobs.backends.local.hostile", folder, mode, "own"],
+            [*tunnels, sys.executable, "-m", "tests.jobs.backends.local.hostile", folder, mode, "own"],
             cwd=CHECKOUT,
             capture_output=True,
             text=True,
