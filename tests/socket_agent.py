@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.backends.local.replica_sockets import AGENT_SOCKET
-from jobs.node.network.sockets import open_socket
-from jobs.node.sandbox import running_replica
-from jobs.node.sandbox.running_replica import ReplicaUnavailable
+from jobs.node.network.replica_sockets import REQUEST, SocketMaker
 from jobs.node.supervisor.layout import Layout
 
 
@@ -23,12 +21,12 @@ def socket_agent(root: Path) -> Iterator[None]:
     root.mkdir(parents=True, exist_ok=True)
     path = root / AGENT_SOCKET
     path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as listening:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         folder = os.open(root, os.O_PATH)
         listening.bind(f"/proc/self/fd/{folder}/{AGENT_SOCKET}")
         os.close(folder)
         listening.listen()
-        thread = threading.Thread(target=_serve, args=(listening, Layout(root)))
+        thread = threading.Thread(target=_serve, args=(listening, SocketMaker(Layout(root))))
         thread.start()
         try:
             yield
@@ -38,21 +36,14 @@ def socket_agent(root: Path) -> Iterator[None]:
             path.unlink()
 
 
-def _serve(listening: socket.socket, layout: Layout) -> None:
+def _serve(listening: socket.socket, maker: SocketMaker) -> None:
     while True:
         try:
             connection, _address = listening.accept()
         except OSError:  # it was shut down
             return
         with connection:
-            request = json.loads(connection.recv(65536))["socket"]
-            try:
-                attempt = layout.attempt(request["key"])
-                replica = running_replica.find_running(attempt, request["role"], request["index"])
-                made = open_socket(replica.first, getattr(socket, request["family"]))
-            except (ReplicaUnavailable, OSError) as error:
-                barrier = error.barrier if isinstance(error, ReplicaUnavailable) else "not_running"
-                connection.sendall(json.dumps({"barrier": barrier}).encode() + b"\n")
-                continue
-            socket.send_fds(connection, [b"{}\n"], [made])
-            os.close(made)
+            answer, files = maker.answer(json.loads(connection.recv(65536))[REQUEST])
+            socket.send_fds(connection, [json.dumps(answer).encode()], files)
+            for file in files:
+                os.close(file)
