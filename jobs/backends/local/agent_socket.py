@@ -11,37 +11,24 @@ from typing import Any, Final
 from jobs.node.supervisor.layout import AGENT_SOCKET
 
 TIMEOUT_S: Final = 5.0
-_MOST_BYTES: Final = 64 * 1024
+_LONGEST: Final = 64 * 1024
 
 
-def ask(root: Path, request: dict[str, Any]) -> tuple[dict[str, Any], socket.socket | None]:
-    """Send one request to the agent of the cluster at `root`; return its answer, and the socket with it.
+def ask(root: Path, request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """Ask the agent of the cluster at `root`; return its answer and the descriptors with it.
 
-    Raises OSError when it is away, and ValueError when it answers something else.
+    Raises OSError when it is away, ConnectionError when it ends, and ValueError when it answers nonsense.
     """
     folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
             agent.settimeout(TIMEOUT_S)
             agent.connect(f"/proc/self/fd/{folder}/{AGENT_SOCKET}")  # the whole path may be too long for one
-            agent.sendall(json.dumps(request).encode() + b"\n")
-            return _read_answer(agent)
+            agent.send(json.dumps(request).encode())
+            data, files, _flags, _address = socket.recv_fds(agent, _LONGEST, 1)
     finally:
         os.close(folder)
-
-
-def _read_answer(agent: socket.socket) -> tuple[dict[str, Any], socket.socket | None]:
-    line, made = b"", None
-    try:
-        while not line.endswith(b"\n"):
-            more, descriptors, _flags, _address = socket.recv_fds(agent, _MOST_BYTES, 1)
-            made = socket.socket(fileno=descriptors[0]) if descriptors else made
-            if not more or len(line) > _MOST_BYTES:
-                raise ConnectionResetError("the agent is gone")
-            line += more
-        answer: dict[str, Any] = json.loads(line)
-    except BaseException:
-        if made is not None:
-            made.close()
-        raise
-    return answer, made
+    if not data:
+        raise ConnectionResetError("the agent is gone")
+    answer: dict[str, Any] = json.loads(data)
+    return answer, files

@@ -8,15 +8,16 @@ from pathlib import Path
 from jobs.backends.base import ReplicaRef
 from jobs.backends.local import agent_socket
 from jobs.backends.sessions import Barrier, NoEntry
+from jobs.node.network.replica_sockets import REQUEST
 
 
 def make_socket(root: Path, key: str, ref: ReplicaRef, family: socket.AddressFamily) -> socket.socket:
     """Return a new TCP socket in the replica's network.  Raises NoEntry."""
-    request = {"key": key, "role": ref.role, "index": ref.index, "family": family.name}
+    wanted = {"key": key, "role": ref.role, "index": ref.index, "family": family.name}
     try:
-        answer, made = agent_socket.ask(root, {"socket": request})
+        answer, files = agent_socket.ask(root, {REQUEST: wanted})
     except (OSError, ValueError) as error:
         raise NoEntry(Barrier.ENGINE_AWAY, repr(error)) from error
-    if made is None:
+    if len(files) != 1:
         raise NoEntry(Barrier(answer.get("barrier", Barrier.FAILED)), str(answer.get("detail", "")))
-    return made
+    return socket.socket(fileno=files[0])

@@ -27,13 +27,17 @@ from jobs.node.agent.launcher import Launcher
 from jobs.node.agent.release import read_digest
 from jobs.node.agent.requests import RequestServer, listen
 from jobs.node.files import Folder
+from jobs.node.network.replica_sockets import REQUEST, SocketMaker
+from jobs.node.network.router_services import RouterServices
 from jobs.node.processes import Identity
-from jobs.node.sandbox.running_replica import ReplicaUnavailable
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
 
 IDLE_S: Final = 60.0
 """How long an agent stays that has nothing to look after."""
+
+CONSOLE: Final = Path("run", "job-service.sock")
+"""Where the console serves jobs, below its home, which is beside the root of attempts."""
 
 LOCK_S: Final = 5.0
 """How long an agent waits for the end of another."""
@@ -103,6 +107,8 @@ class Agent:
     def __init__(self, root: Path, command: Sequence[str], release: str) -> None:
         self._root, self._layout, self._release = root, Layout(root), release
         self._launcher = Launcher(command, sys.stderr.buffer, self._hear)
+        self._sockets = SocketMaker(self._layout)
+        self._services = RouterServices(root.parent / CONSOLE)
         self._numbers = itertools.count(1)
         self._attempts: dict[str, Attempt] = {}
         self._by_number: dict[int, Attempt] = {}
@@ -126,6 +132,7 @@ class Agent:
                 task.cancel()
             found = await asyncio.gather(*tasks, return_exceptions=True)
             self._launcher.close()
+            self._services.end()
         for error in found:
             if isinstance(error, Exception):
                 raise error
@@ -138,27 +145,16 @@ class Agent:
 
     # --- requests ---------------------------------------------------------------------------------------
 
-    async def _answer(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
-        if "socket" in request:
-            try:
-                return {}, await self._make_socket(**request["socket"])
-            except ReplicaUnavailable as error:
-                return {"barrier": error.barrier, "detail": error.detail}, None
-            except (OSError, TypeError, AttributeError) as error:
-                return {"barrier": "failed", "detail": str(error)}, None
+    async def _answer(self, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[int]]:
+        if REQUEST in request:
+            return await asyncio.to_thread(self._sockets.answer, request[REQUEST])
         if "tend" in request:
             self._tend(str(request["tend"]))
         elif "hand_over" in request:
             self._leave(str(request["hand_over"]))
         else:
-            return {"error": "an unknown request"}, None
-        return {}, None
-
-    async def _make_socket(self, *, key: str, role: str, index: int, family: str) -> int:
-        attempt = self._attempts.get(key)
-        if attempt is None:
-            raise ReplicaUnavailable("not_running")
-        return await attempt.make_socket(role, index, getattr(socket, family))
+            return {"error": "an unknown request"}, ()
+        return {}, ()
 
     def _leave(self, release: str) -> None:
         """End once the request is answered, for an agent of that release."""
@@ -201,7 +197,7 @@ class Agent:
 
     async def _see_through(self, key: str, path: Path) -> None:
         number = next(self._numbers)
-        attempt = Attempt(path, self._launcher, number, self._hurried.set)
+        attempt = Attempt(path, self._launcher, self._services, number, self._hurried.set)
         self._attempts[key] = self._by_number[number] = attempt
         try:
             await attempt.run()

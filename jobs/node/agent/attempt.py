@@ -18,8 +18,8 @@ from jobs.node import processes
 from jobs.node.agent.launcher import Launcher
 from jobs.node.agent.launcher_pool import LauncherPool
 from jobs.node.files import Folder
+from jobs.node.network.router_services import RouterServices
 from jobs.node.processes import Identity
-from jobs.node.sandbox.running_replica import ReplicaUnavailable
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Decision, Ending, decide, plan_ending
 from jobs.node.supervisor.periodic_checks import PeriodicChecks, Timers
@@ -45,7 +45,9 @@ class Attended(Exception):
 class Attempt:
     """One attempt, whose lock the agent has from here on; the agent knows it by `number`."""
 
-    def __init__(self, path: Path, launcher: Launcher, number: int, hurry: Callable[[], None]) -> None:
+    def __init__(
+        self, path: Path, launcher: Launcher, services: RouterServices, number: int, hurry: Callable[[], None]
+    ) -> None:
         """Raises Attended when somebody else has the lock, and FileNotFoundError when there is no attempt.
 
         `hurry` is called when `due_at` may say an earlier time than before.
@@ -68,7 +70,14 @@ class Attempt:
         self._timers = Timers()
         self._ending = self._read_ending()
         self._pool = LauncherPool(
-            path, folder, plan, launcher, number, self._something_happened, ending=self._ending is not None
+            path,
+            folder,
+            plan,
+            launcher,
+            services,
+            number,
+            self._something_happened,
+            ending=self._ending is not None,
         )
         self._checks = PeriodicChecks(path, plan, folder, self._pool.handles)
         self._undecided = True
@@ -114,13 +123,6 @@ class Attempt:
             self._pool.hear(position)
         except Exception as error:  # noqa: BLE001 it is the attempt's own
             self._pool.fail(error)
-
-    async def make_socket(self, role: str, index: int, family: int) -> int:
-        """Return the descriptor of a new TCP socket in a replica's network; ReplicaUnavailable, OSError."""
-        place = self._plan.replica(role, index)
-        if place is None or not self._pool.handles[place.position].running:
-            raise ReplicaUnavailable("not_running")
-        return await self._pool.services.make_socket(place, family)
 
     def look_around(self, now: float) -> None:
         """Look at what nobody tells, as far as it is time to, and wake when there is something."""
@@ -288,7 +290,7 @@ class Attempt:
             one.look()
         self._checks.last_look()
         self._release_logs()
-        await self._pool.services.remove()
+        await self._pool.network.remove()
         self._folder.remove(layout.ROUTER)
         self._folder.remove(layout.SECRETS)
         (layout.Layout(self._path.parent.parent).live / self._plan.key).unlink(missing_ok=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from jobs.faults import fault
-from jobs.node.agent.attempt_services import AttemptServices
 from jobs.node.agent.launcher import Launcher
+from jobs.node.agent.opened_network import OpenedNetwork
 from jobs.node.files import Folder
+from jobs.node.network.router_services import RouterServices
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.node.wrapper import attempt_files
@@ -42,6 +43,7 @@ class LauncherPool:
         folder: Folder,
         plan: Plan,
         launcher: Launcher,
+        services: RouterServices,
         number: int,
         changed: Callable[[], None],
         *,
@@ -52,7 +54,7 @@ class LauncherPool:
         self.ending = ending
         self._replicas = folder.sub("replicas")
         self.handles = [ReplicaHandle(plan, place, self._replicas) for place in plan.replicas()]
-        self.services = AttemptServices(path, folder, plan, launcher)
+        self.network = OpenedNetwork(path, folder, plan, launcher, services)
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._followed: dict[int, ReplicaHandle] = {}
@@ -74,7 +76,7 @@ class LauncherPool:
                 self._follow(one)
             elif one.exit is not None or one.started is not None:
                 await self._bury(one)
-        await self.services.adopt()
+        await self.network.adopt()
 
     async def start(self) -> None:
         """Have a wrapper sent out for every replica that has none and needs one."""
@@ -122,6 +124,7 @@ class LauncherPool:
         for one in self._followed.values():
             one.thaw()
             self.hear(one.place.position)
+        self.network.restore()
 
     def poke(self) -> None:
         """Have every wrapper look at its orders."""
@@ -139,7 +142,7 @@ class LauncherPool:
         self.kill()
         for one in self.handles:
             await asyncio.to_thread(one.clear_away)
-        await self.services.remove()
+        await self.network.remove()
 
     async def give_up_waiting(self) -> None:
         """End the replicas that have not even a wrapper, and will get none."""
@@ -154,7 +157,7 @@ class LauncherPool:
             self._loop.remove_reader(fd)
         for one in self.handles:
             one.close()
-        self.services.close()
+        self.network.close()
         self._replicas.close()
 
     # --- starting ---------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class LauncherPool:
             output = open_pipe((self._plan.uid, self._plan.gid))
             launch = LaunchArguments(self._plan, one.place, self._path, self._folder, {}, {}, -1, 0, output)
             try:
-                network = await self.services.open()
+                network = await self.network.open()
                 pid = await self._launcher.start(
                     self._path, self._number, one.place.position, output, network
                 )
@@ -259,7 +262,6 @@ class LauncherPool:
             await self._bury(one)
 
     async def _bury(self, one: ReplicaHandle) -> None:
-        self.services.forget(one.place.position)
         await asyncio.to_thread(one.bury, ending=self.ending)
 
     def _tell_begun(self, position: int) -> None:

@@ -1,8 +1,9 @@
-"""Requests to the agent: lines of JSON at a Unix socket, from processes of the same user.
+"""Requests to the agent: packets of JSON at a Unix socket, from processes of the same user.
 
 {"tend": KEY}            there is something new about an attempt: its plan, a stop, an extension
 {"socket": {"key", "role", "index", "family"}}
-                         answered with the descriptor of a new TCP socket in the replica's network
+                         answered with the descriptor of a new TCP socket in a replica's network
+                         (`jobs.node.network.replica_sockets`)
 {"hand_over": RELEASE}   end, and leave the attempts to the next agent, unless this one is of that release
 """
 
@@ -14,7 +15,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from jobs.node.supervisor import layout
@@ -25,13 +26,13 @@ LONGEST: Final = 64 * 1024
 _BACKLOG: Final = 128
 _PEER: Final = struct.Struct("3i")
 
-Answer = Callable[[Mapping[str, Any]], Awaitable[tuple[dict[str, Any], int | None]]]
-"""Answers one request: with a line, and a descriptor that is closed once it is sent."""
+Answer = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], Sequence[int]]]]
+"""Returns the answer to a request, and descriptors that are closed once they are sent."""
 
 
 def listen(root: int) -> socket.socket:
     """Return the listening socket in the open folder `root`, in the place of an earlier agent's."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     made.setblocking(False)
     fresh = f"{layout.AGENT_SOCKET}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
@@ -64,24 +65,22 @@ class RequestServer:
             connection.setblocking(False)
             if not _is_same_user(connection):
                 return
-            rest = b""
-            while len(rest) <= LONGEST and (more := await self._loop.sock_recv(connection, LONGEST)):
-                *lines, rest = (rest + more).split(b"\n")
-                for line in lines:
-                    await self._serve_request(connection, line)
+            while request := await self._loop.sock_recv(connection, LONGEST):
+                await self._serve_request(connection, request)
 
-    async def _serve_request(self, connection: socket.socket, line: bytes) -> None:
-        made: int | None = None
+    async def _serve_request(self, connection: socket.socket, data: bytes) -> None:
+        answer: Mapping[str, Any]
+        files: Sequence[int] = ()
         try:
-            request = json.loads(line)
-            answer, made = await self._answer(request if isinstance(request, dict) else {})
+            request = json.loads(data)
+            answer, files = await self._answer(request if isinstance(request, dict) else {})
         except ValueError:
-            answer = {"error": "not a line of JSON"}
+            answer = {"error": "no JSON"}
         try:
-            socket.send_fds(connection, [json.dumps(answer).encode() + b"\n"], [] if made is None else [made])
+            socket.send_fds(connection, [json.dumps(answer).encode()], files)
         finally:
-            if made is not None:
-                os.close(made)
+            for fd in files:
+                os.close(fd)
 
 
 def _is_same_user(connection: socket.socket) -> bool:

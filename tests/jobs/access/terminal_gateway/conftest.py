@@ -42,6 +42,7 @@ from tests.factories import (
 )
 from tests.ports import free_port
 from tests.slurm import Slurm
+from tests.socket_agent import socket_agent
 from tests.waiting import wait_for
 
 SMALL = Resources(cpu_milli=1000, memory_mib=512)
@@ -116,8 +117,9 @@ EVERYWHERE = pytest.mark.parametrize("begin_job", ["local", "slurm"], indirect=T
 def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callable[..., Place]]:
     """Start a job of the owner's whose one replica runs `command`."""
     members = {people.owner: Role.DEVELOPER, people.member: Role.DEVELOPER, people.operator: Role.ADMIN}
-    cluster = make_cluster()
-    if getattr(request, "param", "local") == "slurm":
+    engine = getattr(request, "param", "local")
+    cluster = make_cluster(config={"network": engine} if engine in {"own", "host"} else {})
+    if engine == "slurm":
         running: Slurm = request.getfixturevalue("slurm")
         cluster = make_cluster(backend="slurm", config={"configuration": str(running.configuration)})
         (django_settings.CONSOLE_HOME / "jobs").mkdir(mode=0o700, exist_ok=True)
@@ -141,10 +143,11 @@ def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callab
         wait_for(begun[-1].log, 60)
         return begun[-1]
 
-    yield begin
-    for place in begun:
-        place.end()
-        wait_for(partial(_is_removed, place.folder))
+    with socket_agent(django_settings.CONSOLE_HOME / "jobs"):
+        yield begin
+        for place in begun:
+            place.end()
+            wait_for(partial(_is_removed, place.folder))
 
 
 def _is_removed(folder: Path) -> bool:

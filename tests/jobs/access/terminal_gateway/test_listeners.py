@@ -55,6 +55,7 @@ def browser(people: People) -> Iterator[Browser]:
         made.close()
 
 
+@pytest.mark.parametrize("begin_job", ["own", "host"], indirect=True)
 def test_gateway_sends_nothing_to_another_job_holding_the_port(
     browser: Browser, begin_job: Callable[..., Place]
 ) -> None:
@@ -65,7 +66,7 @@ def test_gateway_sends_nothing_to_another_job_holding_the_port(
     assert browser.open(endpoint).text == "alice"
     host = browser.host(endpoint)
     assert browser.get(host, "/").text == "alice"
-    wait_for(lambda: "took the port" in theirs.log())
+    wait_for(lambda: "closed" in mine.log() and "took the port" in theirs.log())
     answer = browser.get(host, "/secret", Authorization="token ALICE", X_Own="ALICE")
     assert answer.status_code == 503
     assert "Service not listening" in answer.text

@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[LocalBench]:
-    made = LocalBench(tmp_path, {"isolation": Isolation.NAMESPACES})
+    made = LocalBench(tmp_path, {"isolation": Isolation.NAMESPACES, "network": "host"})
     yield made
     made.close()
 
@@ -28,6 +28,16 @@ async def test_connection_reaches_listener_of_any_local_address(bench: LocalBenc
     handle, port = listening(bench, address)
     with await bench.backend.connect(handle, REPLICA, "localhost", port) as made:
         assert made.getpeername()[1] == port
+
+
+async def test_port_lookup_distinguishes_loopback_addresses(bench: LocalBench) -> None:
+    """The job listens on 127.0.0.2 with the number at which something else is on 127.0.0.1."""
+    handle, port = listening(bench, "127.0.0.2")
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        await bench.backend.connect(handle, REPLICA, "127.0.0.1", port) as made,
+    ):
+        assert made.getpeername() == ("127.0.0.2", port)
 
 
 async def test_connection_is_refused_when_listener_changes_during_connect(

@@ -19,7 +19,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, wait_until_over
-from tests.jobs.backends.beside import REPLICA, beside, listening, run, start, until
+from tests.jobs.backends.beside import beside, run, start, until
 from tests.jobs.backends.local.images import IMAGE
 from tests.waiting import wait_for
 
@@ -165,16 +165,6 @@ def test_session_joining_ended_replica_runs_nothing(bench: LocalBench) -> None:
         command = [sys.executable, "-c", JOIN_LATE, str(bench.attempt(handle)), str(theirs.fileno())]
         subprocess.run(command, cwd=CHECKOUT, pass_fds=[theirs.fileno()], check=True, timeout=60)
         assert json.loads(ours.recv(4096)) == {"barrier": "not_running", "detail": ""}
-
-
-async def test_port_lookup_distinguishes_loopback_addresses(bench: LocalBench) -> None:
-    """The job listens on 127.0.0.2 with the number at which something else is on 127.0.0.1."""
-    handle, port = listening(bench, "127.0.0.2")
-    with (
-        socket.create_server(("127.0.0.1", port)),
-        await bench.backend.connect(handle, REPLICA, "127.0.0.1", port) as made,
-    ):
-        assert made.getpeername() == ("127.0.0.2", port)
 
 
 async def test_container_session_runs_inside_container(contained: LocalBench) -> None:

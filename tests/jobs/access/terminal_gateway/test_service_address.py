@@ -1,0 +1,91 @@
+"""A running job asks the console who it is, at the service address of its own network."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from console.server.listener import Server
+from jobs.access import job_service
+from jobs.backends.local import machine
+from jobs.node.files import Folder
+from jobs.node.network.attempt_network import AttemptNetwork
+from jobs.node.network.router_services import RouterServices
+from jobs.node.supervisor.plan import Plan
+from tests.jobs.access.terminal_gateway.conftest import Place
+from tests.waiting import wait_for
+
+ASKS = """
+import http.client, json, socket, time
+print("up", flush=True)
+
+def ask(target, **headers):
+    connection = http.client.HTTPConnection("169.254.77.1", timeout=30)
+    connection.request("GET", target, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+while True:
+    try:
+        own = ask("/v1/job", **{"Job-Console-Attempt": "other", "Job-Console-Replica": "7"})
+        break
+    except OSError:
+        time.sleep(0.05)
+print(json.dumps([own, ask("/metrics"), socket.gethostbyname(socket.gethostname())]), flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def web(path: Path) -> Iterator[None]:
+    """A web server that answers jobs."""
+    config = uvicorn.Config(lambda _scope: None, host="127.0.0.1", port=0, lifespan="off", log_config=None)
+    server = Server(config, share=10, job_service=path)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(path.exists)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("begin_job", ["own"], indirect=True)
+def test_job_learns_who_it_is_from_its_service_address(
+    begin_job: Callable[..., Place], tmp_path: Path
+) -> None:
+    if lacking := machine.network_lacks(machine.detect_isolation("python3")):
+        pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
+    place = begin_job(f"exec python3 -c {shlex.quote(ASKS)}")
+    plan = Plan.read(place.folder)
+    assert plan is not None
+    with Folder.open(place.folder) as folder:
+        network = AttemptNetwork.adopt(folder, plan)
+    assert network is not None
+    services = RouterServices(tmp_path / job_service.SOCKET.name)
+    with web(tmp_path / job_service.SOCKET.name):
+        services.open(plan, network)
+        services.open(plan, network)
+        wait_for(lambda: len(place.log().splitlines()) == 2)
+        services.end()
+    network.close()
+    own, metrics, address = json.loads(place.log().splitlines()[1])
+    assert own[0] == 200
+    assert own[1] == {
+        "id": place.job.public_id,
+        "name": place.job.name,
+        "attempt": 1,
+        "role": "Main_Role",
+        "index": 0,
+        "state": "RUNNING",
+    }
+    assert metrics == [404, {"error": "Not Found"}]
+    assert address == "10.66.0.2"
