@@ -17,7 +17,6 @@ from jobs.states import State
 from tests.jobs.backends.benches import Bench, LocalBench, role, wait_until_over
 from tests.jobs.backends.beside import REPLICA, beside, enterable, everything, listening, start, until
 from tests.jobs.backends.slurm_bench import SlurmBench
-from tests.socket_agent import socket_agent
 from tests.waiting import wait_for
 
 LOCAL: dict[str, dict[str, Any]] = {
@@ -38,9 +37,8 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         pytest.skip("user ids for every person need root")
     else:
         made = LocalBench(tmp_path, LOCAL[request.param])
-    with socket_agent(tmp_path / "home" / "jobs"):
-        yield made
-        made.close()
+    yield made
+    made.close()
 
 
 async def test_session_program_has_separate_stderr_and_end_of_input(bench: Bench) -> None:

@@ -24,6 +24,7 @@ from jobs.access import sessions, sshkeys
 from jobs.access.sessions import login_name
 from jobs.access.terminal_gateway.server import run
 from jobs.backends.base import Backend, Handle, HeldSubmission, Observation, Person, Submission
+from jobs.backends.local import launch
 from jobs.models import Job, Replica
 from jobs.node.wrapper import log_writer
 from jobs.spec import Resources, RoleSpec
@@ -42,7 +43,6 @@ from tests.factories import (
 )
 from tests.ports import free_port
 from tests.slurm import Slurm
-from tests.socket_agent import socket_agent
 from tests.waiting import wait_for
 
 SMALL = Resources(cpu_milli=1000, memory_mib=512)
@@ -143,11 +143,11 @@ def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callab
         wait_for(begun[-1].log, 60)
         return begun[-1]
 
-    with socket_agent(django_settings.CONSOLE_HOME / "jobs"):
-        yield begin
-        for place in begun:
-            place.end()
-            wait_for(partial(_is_removed, place.folder))
+    yield begin
+    for place in begun:
+        place.end()
+        wait_for(partial(_is_removed, place.folder))
+    launch.hand_over(django_settings.CONSOLE_HOME / "jobs")
 
 
 def _is_removed(folder: Path) -> bool:

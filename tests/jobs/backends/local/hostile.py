@@ -27,7 +27,6 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Port, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role
 from tests.jobs.backends.local.nobody import NOBODY, find_python
-from tests.socket_agent import socket_agent
 from tests.tunnel import permit
 from tests.waiting import wait_for
 
@@ -109,11 +108,10 @@ def main(folder: Path, mode: Isolation, network: str) -> None:
         "uplink_range": UPLINKS.format("0.0/16"),
     }
     bench = LocalBench(folder, {**settings, "isolation": mode, "network": network})
-    with socket_agent(bench.config.root):
-        try:
-            answer = _attack(bench)
-        finally:
-            bench.close()
+    try:
+        answer = _attack(bench)
+    finally:
+        bench.close()
     sys.stdout.write(json.dumps(answer))
 
 

@@ -14,7 +14,6 @@ from jobs.backends.sessions import Barrier, NoEntry
 from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import LocalBench, log_of, role
 from tests.jobs.backends.beside import REPLICA, listening
-from tests.socket_agent import socket_agent
 from tests.waiting import wait_for
 
 SERVE = "import socket; s = socket.create_server(('127.0.0.1', 8888)); print('up', flush=True)\n"
@@ -29,9 +28,8 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalBench
     if lacking := machine.network_lacks(mode):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     made = LocalBench(tmp_path, {"isolation": mode, "network": "own"})
-    with socket_agent(made.config.root):
-        yield made
-        made.close()
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.66.0.2"])
