@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, screen, slurm, uploads, vendors, ways, weight
+from tests.bench import accept, admission, dialects, form, node, screen, slurm, uploads, vendors, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
@@ -22,6 +22,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "admission": admission.measure,
     "dialects": dialects.measure,
     "form": form.measure,
+    "node": node.measure,
     "screen": screen.measure,
     "slurm": slurm.measure,
     "uploads": uploads.measure,
