@@ -120,6 +120,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ),
     ReasonCode.WAITING_CAPACITY: (
         _("Waiting: port %(port)s is in use. Use another port to start now."),
+        _("Waiting: all addresses for jobs' networks are in use (%(uplink_range)s)."),
         _(
             "Waiting: no node of %(node_cluster)s has room for a whole replica. Smaller replicas "
             "would start sooner."

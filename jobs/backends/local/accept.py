@@ -118,7 +118,8 @@ def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:
     try:
         address = uplink_allocator.allocate(config.uplink_range, held.uplinks)
     except uplink_allocator.NoUplinkFree:
-        raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, {"resource": "uplink"})) from None
+        params = {"resource": "uplink", "uplink_range": config.uplink_range}
+        raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params)) from None
     return replace(made, network=replace(made.network, uplink=address))
 
 

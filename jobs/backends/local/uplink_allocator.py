@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection
 from ipaddress import IPv4Network
+from typing import Final
 
 from jobs.node.network import uplink
+
+_LINK: Final = 1 << (32 - uplink.PREFIX)
+"""Addresses of one link."""
 
 
 class NoUplinkFree(Exception):
@@ -19,8 +24,11 @@ def allocate(addresses: str, held: Collection[str]) -> str:
     console's, or one of an attempt that has just ended.
     """
     taken = {*held, *map(str, uplink.host_addresses())}
-    for link in IPv4Network(addresses).subnets(new_prefix=uplink.PREFIX):
-        host = str(link[1])
+    network = IPv4Network(addresses)
+    count = network.num_addresses // _LINK
+    first = secrets.randbelow(count)  # so that two consoles hardly ever choose the same one at once
+    for number in (*range(first, count), *range(first)):
+        host = str(network[number * _LINK + 1])
         if host not in taken:
             return host
     raise NoUplinkFree

@@ -48,17 +48,18 @@ class AttemptNetwork:
 
     @classmethod
     def adopt(cls, folder: Folder, plan: Plan) -> Self | None:
-        """Open the network of the attempt in `folder`; None when there is none.  Raises OSError.
+        """Open the network of the attempt in `folder`, and restore it; None when there is none.  OSError."""
+        made = cls.find(folder, plan)
+        if made is not None:
+            made.restore()
+        return made
 
-        A part of it that was killed is started again, one that was stopped goes on.
-        """
+    @classmethod
+    def find(cls, folder: Folder, plan: Plan) -> Self | None:
+        """Open the network of the attempt in `folder` as it is; None when there is none.  Raises OSError."""
         found = folder.read(layout.ROUTER)
         holder = Identity.load(found) if found else None
-        if holder is None or not holder.alive():
-            return None
-        made = cls._load(holder, folder, plan)
-        made.restore()
-        return made
+        return cls._load(holder, folder, plan) if holder is not None and holder.alive() else None
 
     def restore(self) -> None:
         """Start what connects the router again if it was killed, and let it go on if it was stopped; OSError.
@@ -96,7 +97,7 @@ class AttemptNetwork:
     def _load(cls, holder: Identity, folder: Folder, plan: Plan) -> Self:
         network = plan.network
         assert network is not None
-        pasta = _pasta(folder) if network.egress and not network.uplink else None
+        pasta = _pasta(folder) if _has_pasta(network) else None
         return replace(cls.of(holder, Isolation(plan.house.isolation)), pasta=pasta, _link=network.uplink)
 
     @classmethod
@@ -109,10 +110,10 @@ class AttemptNetwork:
         """Remove it, also when the attempt's folder is gone, and close the descriptors."""
         held = self.holder.hold()
         if held is not None:
+            if self._link:  # which is this router's as long as that is kept
+                uplink.remove_link(self._link)
             processes.send(held, processes.KILL)
             os.close(held)
-        if self._link:
-            uplink.remove_link(self._link)
         if self.pasta is not None:
             self.pasta.stop()
         self.close()
@@ -125,23 +126,30 @@ class AttemptNetwork:
 
 
 def remove(folder: Folder, plan: Plan) -> None:
-    """Remove the network of an attempt that has ended; none is fine.  May be repeated."""
+    """Remove the network of an attempt that has ended; none is fine.  May be repeated.
+
+    The link of a router that nobody keeps ends by itself.  Its address may be another attempt's by now.
+    """
     if plan.network is None:
         return
-    network = AttemptNetwork.adopt(folder, plan)
+    network = AttemptNetwork.find(folder, plan)
     if network is not None:
         network.remove()
-    else:
-        _remove_leftovers(folder, plan.network)
+    elif _has_pasta(plan.network):
+        _pasta(folder).stop()
     folder.remove(layout.ROUTER)
 
 
 def _remove_leftovers(folder: Folder, network: NetworkPlan) -> None:
-    """Remove what belonged to a router whose holder was killed, perhaps before it was recorded."""
+    """Remove what belonged to a router of a running attempt that nobody keeps or has recorded."""
     if network.uplink:
         uplink.remove_link(network.uplink)
-    elif network.egress:
+    if _has_pasta(network):
         _pasta(folder).stop()
+
+
+def _has_pasta(network: NetworkPlan) -> bool:
+    return bool(network.egress) and not network.uplink
 
 
 def _pasta(folder: Folder) -> Pasta:

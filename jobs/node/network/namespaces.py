@@ -96,6 +96,7 @@ class Holder:
         self._channel, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
+            self._channel.close()  # so that the end of the other process is seen
             _hold(theirs, user, prepare, mark)
         theirs.close()
         self._lines = self._channel.makefile("rb")

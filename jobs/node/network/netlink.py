@@ -149,7 +149,7 @@ def _messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     while len(data) >= _HEADER.size:
         length, kind, _flags, serial, _port = _HEADER.unpack_from(data)
         yield kind, serial, data[_HEADER.size : length]
-        data = data[_aligned(length) :]
+        data = data[_align(length) :]
 
 
 def _raise_error(answer: bytes) -> None:
@@ -160,17 +160,17 @@ def _raise_error(answer: bytes) -> None:
 
 def _attribute(kind: int, value: bytes) -> bytes:
     length = _ATTRIBUTE.size + len(value)
-    return (_ATTRIBUTE.pack(length, kind) + value).ljust(_aligned(length), b"\0")
+    return (_ATTRIBUTE.pack(length, kind) + value).ljust(_align(length), b"\0")
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     while len(data) >= _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(data)
         yield kind, data[_ATTRIBUTE.size : length]
-        data = data[_aligned(length) :]
+        data = data[_align(length) :]
 
 
-def _aligned(length: int) -> int:
+def _align(length: int) -> int:
     return (length + 3) & ~3
 
 

@@ -75,7 +75,7 @@ def router_rules(addresses: str, egress: Sequence[str], refused: Iterable[IPv4Ad
     forward = [
         "ct state established,related accept",
         'iifname "v*" oifname "v*" accept',
-        f"ip daddr {_set(never)} {_REFUSE}",
+        f"ip daddr {_format_set(never)} {_REFUSE}",
         *_egress(egress),
         f'iifname "v*" {_REFUSE}',
     ]
@@ -129,7 +129,7 @@ def _egress(rules: Iterable[str]) -> Iterator[str]:
             yield f"{way} {EgressRule.parse(rule).as_match()} accept"
 
 
-def _set(networks: Iterable[IPv4Network]) -> str:
+def _format_set(networks: Iterable[IPv4Network]) -> str:
     """Return a set of networks; nft takes none that overlap."""
     return f"{{ {', '.join(map(str, ipaddress.collapse_addresses(networks)))} }}"
 

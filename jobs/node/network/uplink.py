@@ -46,7 +46,6 @@ def add_link(address: str, net: int) -> None:
     router.apply(host_rules())
     with Netlink() as netlink:
         name = link_name(address)
-        netlink.remove_link(name)  # of a router that nobody holds any more
         netlink.add_veth(name, UPLINK, net)
         netlink.add_address(netlink.index_of(name), host)
     (inside,) = make_inside(None, net, lambda: [open_netlink()])

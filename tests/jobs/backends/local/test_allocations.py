@@ -1,5 +1,6 @@
 """What a machine gives out: GPUs, ports, memory; all of it or nothing."""
 
+import os
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Gpu, NotSubmitted, Observation, Refused, Reserved, Unknown
-from jobs.backends.local import allocations, gpus, port_allocator
+from jobs.backends.local import accept, allocations, gpus, port_allocator, uplink_allocator
 from jobs.backends.local.config import LocalConfig
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
@@ -298,3 +299,30 @@ def test_submission_below_disk_floor_waits_with_reason(tmp_path: Path) -> None:
     assert said == "Waiting: the console's disk has 1.2 GiB free, less than the minimum of 5 GiB."
     assert not list((tmp_path / "home" / "jobs").glob("*/*/plan.json"))
     bench.close()
+
+
+def test_uplink_allocator_gives_every_link_once_and_none_beyond_the_range() -> None:
+    held: list[str] = []
+    for _ in range(64):
+        held.append(uplink_allocator.allocate("10.99.98.0/24", held))
+    assert set(held) == {f"10.99.98.{number}" for number in range(1, 256, 4)}
+    with pytest.raises(uplink_allocator.NoUplinkFree):
+        uplink_allocator.allocate("10.99.98.0/24", held)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes links")
+def test_submission_without_free_uplink_waits_unless_its_egress_needs_none(local: LocalBench) -> None:
+    config = replace(local.config, uplink_range="10.99.98.0/24")
+    runtime = accept.JobRuntime(Isolation.PERSONS, (), own_network=True)
+    uplinks = frozenset(f"10.99.98.{number}" for number in range(1, 256, 4))
+    held = allocations.AllocatedTotal(0, 0, frozenset(), frozenset(), uplinks)
+    asked = local.submission(egress=("internet",))
+    layer = accept.refuse_impossible(asked, config, runtime)
+    with pytest.raises(NotSubmitted) as waiting:
+        accept.plan(asked, config, runtime, layer, held)
+    reason = waiting.value.reason
+    assert (reason.code, reason.params["resource"]) == (ReasonCode.WAITING_CAPACITY, "uplink")
+    assert "(10.99.98.0/24)" in reason_message(reason.code, reason.params)
+    made = accept.plan(replace(asked, egress=()), config, runtime, layer, held)
+    assert made.network is not None
+    assert made.network.uplink == accept.allocation_of(made).uplink == ""
