@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from jobs.node import socket_diag
 
 _LISTEN: Final = "0A"
-_TABLES: Final = ("tcp", "tcp6")
+_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 Address = IPv4Address | IPv6Address
@@ -36,13 +38,22 @@ class Listener:
         return str(self.address)
 
 
-def list_listeners(pid: int | None = None) -> list[Listener]:
-    """Every one in the network namespace of a process; None is this one."""
-    if pid is None:
-        with suppress(OSError):  # a kernel without it
-            found = list(socket_diag.list_listening())
-            return [Listener(ip_address(address), port, uid, inode) for address, port, uid, inode in found]
-    return [_listener(fields) for fields in _lines(f"/proc/{pid or 'self'}/net")]
+def list_listeners() -> list[Listener]:
+    """Every one in this network namespace."""
+    try:
+        with socket_diag.open_diag() as diag:
+            return list_listeners_by(diag)
+    except OSError:  # a kernel without it
+        return [_listener(fields) for fields in _lines()]
+
+
+def list_listeners_by(diag: socket.socket, most: int | None = None) -> list[Listener]:
+    """Every one in the network namespace of a socket of `socket_diag`; OSError in a kernel without it.
+
+    Where there are `most` or more, only so many, and the socket is of no use any more.
+    """
+    found = islice(socket_diag.list_listening(diag), most)
+    return [Listener(ip_address(address), port, uid, inode) for address, port, uid, inode in found]
 
 
 def list_listeners_on(port: int) -> list[Listener]:
@@ -119,11 +130,11 @@ def _address(field: str) -> Address:
     return ip_address(b"".join(raw[at : at + 4][::step] for at in range(0, len(raw), 4)))
 
 
-def _lines(folder: str) -> Iterator[list[str]]:
-    """The fields of each listening socket in the tables there."""
+def _lines() -> Iterator[list[str]]:
+    """The fields of each listening socket in the kernel's tables."""
     for table in _TABLES:
         try:
-            with Path(folder, table).open(encoding="utf-8") as file:
+            with Path(table).open(encoding="utf-8") as file:
                 next(file, None)
                 for line in file:
                     fields = line.split(None, 10)

@@ -1,4 +1,4 @@
-"""Listening TCP sockets of this network namespace, by the kernel's own protocol (sock_diag(7)).
+"""Listening TCP sockets of a network namespace, by the kernel's own protocol (sock_diag(7)).
 
 The tables below /proc/net are made by a walk through all connections of the machine, which takes some
 milliseconds; here the kernel looks only at sockets that listen.
@@ -26,27 +26,30 @@ _ERROR: Final = struct.Struct("=i")
 _REPLY_BYTES: Final = 1 << 17
 
 
-def list_listening() -> Iterator[tuple[bytes, int, int, int]]:
+def open_diag() -> socket.socket:
+    """Return a socket to the kernel, which tells it of the network namespace in which it was made."""
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
+
+
+def list_listening(diag: socket.socket) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield the packed address, port, user id and inode number of each; OSError in a kernel without it."""
     for family, length in _ADDRESS_BYTES.items():
-        for body in _dump(_QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _LISTENING)):
+        for body in _dump(diag, _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _LISTENING)):
             port, address, uid, inode = _SOCKET.unpack_from(body)
             yield address[:length], socket.ntohs(port), uid, inode
 
 
-def _dump(question: bytes) -> Iterator[bytes]:
+def _dump(diag: socket.socket, question: bytes) -> Iterator[bytes]:
     """Yield the answers to a question."""
-    kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-    with socket.socket(socket.AF_NETLINK, kind, _NETLINK_SOCK_DIAG) as netlink:
-        netlink.send(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
-        while True:
-            data = netlink.recv(_REPLY_BYTES)
-            while data:
-                length, answer, *_rest = _HEADER.unpack_from(data)
-                if answer == _DONE:
-                    return
-                if answer == _IS_ERROR:
-                    (number,) = _ERROR.unpack_from(data, _HEADER.size)
-                    raise OSError(-number, os.strerror(-number))
-                yield data[_HEADER.size : length]
-                data = data[(length + 3) & ~3 :]
+    diag.send(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
+    while True:
+        data = diag.recv(_REPLY_BYTES)
+        while data:
+            length, answer, *_rest = _HEADER.unpack_from(data)
+            if answer == _DONE:
+                return
+            if answer == _IS_ERROR:
+                (number,) = _ERROR.unpack_from(data, _HEADER.size)
+                raise OSError(-number, os.strerror(-number))
+            yield data[_HEADER.size : length]
+            data = data[(length + 3) & ~3 :]

@@ -57,9 +57,16 @@ class AttemptNetwork:
         if holder is None or not holder.alive():
             return None
         made = cls._load(holder, folder, plan)
-        if made.pasta is not None:
-            made.pasta.ensure(holder.pid)
+        made.restore()
         return made
+
+    def restore(self) -> None:
+        """Start what connects the router again if it was killed, and let it go on if it was stopped; OSError.
+
+        An ordinary user's jobs are the only ones who need a process for that.
+        """
+        if self.pasta is not None and self.holder.alive():
+            self.pasta.ensure(self.holder.pid)
 
     @classmethod
     def _make(cls, folder: Folder, plan: Plan) -> Self:
@@ -72,8 +79,7 @@ class AttemptNetwork:
         try:
             fault("network.held")
             made = cls._load(holder.identity, folder, plan)
-            if made.pasta is not None:
-                made.pasta.ensure(holder.identity.pid)
+            made.restore()
             holder.wait()
             if network.uplink and network.egress:
                 uplink.add_link(network.uplink, made.net)

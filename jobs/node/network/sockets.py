@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,19 +17,23 @@ _NAMESPACE: Final = os.O_RDONLY | os.O_CLOEXEC
 def open_socket(pid: int, family: int) -> int:
     """Return the descriptor of a new TCP socket in the network namespace of the process `pid`.
 
-    `family` is `socket.AF_INET` or `socket.AF_INET6`.  Raises OSError, and FileNotFoundError when there is no
-    such process or when it is in the caller's own network.  The caller must know that `pid` is still the
-    process that it means, for example by holding a pidfd of it.
+    `family` is `socket.AF_INET` or `socket.AF_INET6`.  Raises like `open_inside`.
     """
+    return open_inside(pid, lambda: socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC))
 
-    def make() -> list[int]:
-        return [socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC).detach()]
 
+def open_inside(pid: int, make: Callable[[], socket.socket]) -> int:
+    """Return the descriptor of what `make` returns in the network namespace of the process `pid`.
+
+    Raises OSError, and FileNotFoundError when there is no such process or when it is in the caller's own
+    network.  The caller must know that `pid` is still the process that it means, for example by holding a
+    pidfd of it.
+    """
     net = open_foreign(pid)
     try:
         user = _foreign_user_namespace(pid)
         try:
-            return make_inside(user, net, make)[0]
+            return make_inside(user, net, lambda: [make().detach()])[0]
         finally:
             if user is not None:
                 os.close(user)

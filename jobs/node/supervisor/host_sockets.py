@@ -44,6 +44,9 @@ class HostSockets:
         self._owners.learn(inodes, running if crowded else owners)
         self.too_many = self._count(running, wide) if crowded else None
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def find_target(self, one: ReplicaHandle, port: int, *, is_asked: bool) -> Target | None:
         """Return the machine's address where the replica listens there, and nobody else."""
         found = listening_sockets.accepting_sockets(self._table, self._host, port)

@@ -106,6 +106,9 @@ class LauncherPool:
             one.thaw()
             if one.has_news():
                 self._changed()
+        if self._network is not None:
+            with contextlib.suppress(OSError):  # tried again in the next round
+                self._network.restore()
 
     def poke(self) -> None:
         """Have every wrapper look at its orders."""

@@ -1,26 +1,28 @@
 """Listening sockets of replicas in a network of their own: whatever listens there is the replica's.
 
-The kernel walks through every connection of the machine to list the sockets of one network, which takes
-milliseconds.  How many there are it tells at once, so they are only listed when that has changed.
+The kernel is asked by a socket that was made there, which only a replica gets that has sockets at all: most
+have none, and how many there are the kernel tells at once.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.node import listening_sockets, processes
+from jobs.node import listening_sockets, processes, socket_diag
 from jobs.node.listening_sockets import Listener
+from jobs.node.network.sockets import open_inside
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.readiness_probe import Answer, Target
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.states import Reason
 
-LIST_AGAIN_S: Final = 60.0
-"""As many sockets as before may be others."""
+MOST_SOCKETS: Final = 4096
+"""Of one replica; a job may have any number."""
 
 FIND_AGAIN_S: Final = 1.0
 """How old the table of processes may be in which those of a replica are looked for."""
@@ -40,9 +42,17 @@ class OwnSockets:
 
     def look(self, running: Sequence[ReplicaHandle], owners: Collection[ReplicaHandle]) -> None:
         """Read them again for those that were asked for ports, and for `owners`."""
+        live = {one.place.position for one in running}
+        for position in self._networks.keys() - live:
+            self._networks[position].close()
         for one in running:
             if one.started is not None and (one.place.role.labels or one in owners):
                 self._networks[one.place.position].look(one.started["pid"])
+
+    def close(self) -> None:
+        """Let go of the replicas' networks."""
+        for network in self._networks.values():
+            network.close()
 
     def find_target(self, one: ReplicaHandle, port: int, *, is_asked: bool) -> Target | None:
         """Return the address, in the replica's network, at which it listens on a port."""
@@ -60,39 +70,44 @@ class OwnSockets:
 
 
 class ReplicaSockets:
-    """The listening sockets in one replica's network, as read from `pid`, one of its processes."""
+    """The listening sockets in one replica's network; `pid` is one of its processes."""
 
     def __init__(self) -> None:
         self.pid: int | None = None
         self.listeners: tuple[Listener, ...] = ()
         self._network: tuple[int, int] | None = None
-        self._counts: list[int] = []
-        self._listed_at = 0.0
+        self._diag: socket.socket | None = None
 
     def look(self, wrapper: int) -> None:
-        """Read them again, from the process that was known or another one below the wrapper."""
+        """Read them again, by the process that was known or another one below the wrapper."""
         try:
-            self._refresh(wrapper)
+            if self.pid is None or _network_of(self.pid) != self._network:
+                self._find(wrapper)
+            has_any = self.pid is not None and any(_count_sockets(self.pid, name) for name in _COUNTS)
+            self.listeners = tuple(self._list()) if has_any else ()
         except (OSError, ValueError):  # it has ended just now
-            self.pid, self.listeners, self._counts = None, (), []
+            self.close()
 
-    def _refresh(self, wrapper: int) -> None:
-        if self.pid is None or _network_of(self.pid) != self._network:
-            self._find(wrapper)
-        if self.pid is None:
-            self.listeners, self._counts = (), []
-            return
-        counts, now = [_count_sockets(self.pid, name) for name in _COUNTS], time.monotonic()
-        if not any(counts):
-            self.listeners = ()
-        elif counts != self._counts or now - self._listed_at >= LIST_AGAIN_S:
-            self.listeners = tuple(listening_sockets.list_listeners(self.pid))
-            self._listed_at = now
-        self._counts = counts
+    def close(self) -> None:
+        """Let go of its network."""
+        self.pid, self.listeners = None, ()
+        if self._diag is not None:
+            self._diag.close()
+            self._diag = None
+
+    def _list(self) -> list[Listener]:
+        if self._diag is None:
+            assert self.pid is not None
+            self._diag = socket.socket(fileno=open_inside(self.pid, socket_diag.open_diag))
+        found = listening_sockets.list_listeners_by(self._diag, MOST_SOCKETS)
+        if len(found) == MOST_SOCKETS:
+            self._diag.close()
+            self._diag = None
+        return found
 
     def _find(self, wrapper: int) -> None:
         """Find a process of the replica; its wrapper and what prepares it are in the host's network."""
-        self.pid = None
+        self.close()
         ours = _network_of(os.getpid())
         for pid in _process_table.descendants(wrapper):
             network = _network_of(pid)

@@ -58,6 +58,9 @@ class Sockets(Protocol):
     def look(self, running: Sequence[ReplicaHandle], owners: Collection[ReplicaHandle]) -> None:
         """Read them again for these replicas; for `owners` also those that were not asked for."""
 
+    def close(self) -> None:
+        """Let go of what was opened."""
+
     def find_target(self, one: ReplicaHandle, port: int, *, is_asked: bool) -> Target | None:
         """Return where to connect to for a port of a replica; None where nothing of it is reached."""
 
@@ -109,6 +112,7 @@ class PortMonitor:
     def close(self) -> None:
         """Ask nothing more."""
         self._probes.drop_others(())
+        self._sockets.close()
 
     def _announced(self, one: ReplicaHandle) -> Mapping[int, AnnouncedPort]:
         return self._announcements.of(one.place.position)

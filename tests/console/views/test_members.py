@@ -41,6 +41,18 @@ def test_member_list_is_visible_to_members_and_editable_by_managers(
     assert Client().get(f"{HERE}/members").status_code == 302
 
 
+@pytest.mark.parametrize(("who", "link"), [("owner", False), ("manager", False), ("admin", True)])
+def test_network_access_is_visible_to_members_and_changed_by_console_admins(
+    people: People, who: str, link: bool
+) -> None:
+    workspace = people.quota.workspace
+    workspace.egress = ["192.0.2.0/24:443"]
+    workspace.save()
+    page = seen(browser(getattr(people, who)).get(f"{HERE}/members"))
+    assert '<p class="panel-body">192.0.2.0/24:443</p>' in page
+    assert (f"/admin/quotas/workspace/{workspace.pk}/change/" in page) is link
+
+
 @pytest.mark.parametrize(
     "path", ["/invitations", "/invitations/1/revoke", "/services", "/services/1", "/services/1/tokens"]
 )

@@ -37,3 +37,30 @@ def test_cluster_page_names_the_container_engine_or_the_reason_for_none(
     page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
     words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
     assert words.rpartition("ontainer engine ")[2].startswith(f"{told} ")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("facilities", "told"),
+    [
+        ({"network": "own", "image_network": "own"}, "Each job has its own."),
+        ({"network": "own", "image_network": ""}, "Each job has its own, but not jobs in containers."),
+        (
+            {"network": "host", "image_network": "host"},
+            "Shared with the machine, as the cluster's settings say.",
+        ),
+        (
+            {"network": "", "image_network": "", "network_lacks": ["nft", "pasta"]},
+            "Shared with the machine. To give each job its own, install or allow: nft, pasta.",
+        ),
+        ({}, "–"),
+        (None, "–"),
+    ],
+)
+def test_cluster_page_tells_the_network_of_jobs(facilities: dict[str, object] | None, told: str) -> None:
+    cluster = make_cluster(facilities=facilities)
+    client = Client()
+    client.force_login(make_user(admin=True))
+    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
+    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    assert words.rpartition("etwork ")[2].startswith(f"{told} ")

@@ -20,13 +20,14 @@ from typing import Any, Protocol
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
+from jobs.node.network import attempt_network
 from jobs.node.wrapper import log_writer
 from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.states import TERMINAL
 from tests.waiting import wait_for
 
 CHECKOUT = Path(__file__).parents[3]
-SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "options")
+SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "options", "egress")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 
 
@@ -204,7 +205,7 @@ class LocalBench:
             os.kill(pid, signal.SIGKILL)
 
     def processes(self, name: str = "") -> list[int]:
-        """Supervisors, wrappers and replicas of this bench; by the kernel's name for them if given."""
+        """Supervisors, routers, wrappers and replicas of this bench; by the kernel's name if given."""
         pids = (pid for pid in all_pids() if pid != os.getpid())
         return [pid for pid in pids if self._is_ours(pid) and name in text_of(pid, "comm")]
 
@@ -228,8 +229,11 @@ class LocalBench:
             log_writer.unmark_append_only(log)
 
     def _is_ours(self, pid: int) -> bool:
-        ours = str(self.config.root) in text_of(pid, "cmdline")
-        return ours or f"JOB_CONSOLE_REPLICA={self.installation}-" in text_of(pid, "environ")
+        if str(self.config.root) in text_of(pid, "cmdline"):
+            return True
+        environ = text_of(pid, "environ")
+        marks = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
+        return any(f"{name}={self.installation}-" in environ for name in marks)
 
 
 def all_pids() -> Iterator[int]:

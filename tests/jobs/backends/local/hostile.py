@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from ipaddress import IPv6Address
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -26,6 +27,8 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Port, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role
 from tests.jobs.backends.local.nobody import NOBODY, find_python
+from tests.socket_agent import socket_agent
+from tests.tunnel import permit
 from tests.waiting import wait_for
 
 ALICE, BOB, CAROL = Person("alice", 7), Person("bob", 8), Person("carol", 9)
@@ -33,6 +36,8 @@ ROOM: Final = Resources(cpu_milli=1000, memory_mib=512)
 FIXED: Final = 23456
 GRAB: Final = 23457
 RANGE: Final = (23000, 23999)
+UPLINKS: Final = "10.68.{0}"
+"""Addresses of links that no other test uses at the same time."""
 
 SERVER: Final = """
 import os, socket, time
@@ -52,18 +57,23 @@ time.sleep(60)
 """
 
 ATTACK: Final = """
-import os, socket, sys, time
-for address in {addresses}:
+import os, socket, sys, threading, time
+def reach(address):
     try:
         socket.create_connection((address, {console}), timeout=1).close()
         print("reached", address)
     except OSError:
         pass
+tries = [threading.Thread(target=reach, args=(address,)) for address in {addresses}]
+for each in tries:
+    each.start()
+for each in tries:
+    each.join()
 print("tried", flush=True)
 held = []
-for port in [{grab}, {fixed}, *range({first}, {last} + 1)]:
+for port in dict.fromkeys([{grab}, {fixed}, *range({first}, {last} + 1)]):
     try:
-        held.append(socket.create_server(("", port)))
+        held.append(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True))
     except OSError:
         if port in ({grab}, {fixed}):
             print("refused", port)
@@ -85,17 +95,25 @@ while True:
 def main(folder: Path, mode: Isolation, network: str) -> None:
     """Attack in the isolation mode and network, and print what was reached."""
     if mode is Isolation.NAMESPACES and os.geteuid() == 0:
+        permit()
         os.chown(folder, NOBODY, NOBODY)
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
     os.environ["HOME"] = str(folder)
-    settings = {"python": find_python(), "gpus": {}, "engine": "none", "ports": RANGE}
+    settings = {
+        "python": find_python(),
+        "gpus": {},
+        "engine": "none",
+        "ports": RANGE,
+        "uplink_range": UPLINKS.format("0.0/16"),
+    }
     bench = LocalBench(folder, {**settings, "isolation": mode, "network": network})
-    try:
-        answer = _attack(bench)
-    finally:
-        bench.close()
+    with socket_agent(bench.config.root):
+        try:
+            answer = _attack(bench)
+        finally:
+            bench.close()
     sys.stdout.write(json.dumps(answer))
 
 
@@ -104,7 +122,7 @@ def _attack(bench: LocalBench) -> dict[str, Any]:
     before = asyncio.run(_ask(bench, alice))
     outside = _host_addresses()
     with _console() as port:
-        addresses = [*outside, "::1", "169.254.77.1", "169.254.169.254", *_near(bench)]
+        addresses = [*outside, "169.254.77.1", "169.254.169.254", *_near()]
         wanted = {"addresses": addresses, "console": port, "grab": GRAB, "fixed": FIXED}
         script = ATTACK.format(**wanted, first=RANGE[0], last=RANGE[1])
         bob = _start(bench, BOB, script, "holds")
@@ -152,13 +170,17 @@ def _run_beside(bench: LocalBench) -> str:
 
 
 def _host_addresses() -> list[str]:
+    """Return this machine's addresses, but for those of IPv6 that are valid on one link alone."""
     with Netlink() as netlink:
-        return [str(address) for address in netlink.list_addresses()]
+        found = [str(address) for address in netlink.list_addresses()]
+    lines = Path("/proc/net/if_inet6").read_bytes().splitlines()
+    six = (IPv6Address(int(line.split()[0], 16)) for line in lines)
+    return [*found, *(str(address) for address in six if not address.is_link_local)]
 
 
-def _near(bench: LocalBench) -> list[str]:
+def _near() -> list[str]:
     """Return addresses at which the way out of alice's and bob's jobs may end."""
-    return [str(bench.config.uplink_range).replace(".0/16", f".{last}") for last in range(1, 10)]
+    return [UPLINKS.format(f"0.{last}") for last in range(1, 10)]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 
 from jobs.backends.base import Refused
 from jobs.backends.local import accept, job_secrets
+from jobs.node import files
+from jobs.node.network.uplink import host_addresses
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
@@ -22,6 +25,8 @@ from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_
 from tests.jobs.backends.local import goods
 from tests.jobs.backends.local.images import IMAGE
 from tests.waiting import wait_for
+
+ROOM = Resources(cpu_milli=500, memory_mib=256)
 
 
 @pytest.fixture
@@ -399,3 +404,25 @@ def _refusal(bench: LocalBench, spec: Any, login: RegistryAuth) -> dict[str, Any
     with pytest.raises(Refused) as refused:
         bench.backend.submit(bench.submission(spec, registry_auth=login))
     return dict(refused.value.reason.params)
+
+
+def test_container_has_the_network_of_its_replica(bench: LocalBench) -> None:
+    """It reaches a replica beside it by name, and no listener of the machine."""
+    if not bench.config.has_own_network(Isolation.PERSONS, ("podman",)):
+        pytest.skip("jobs have no networks of their own here")
+    serve = "import socket; s = socket.create_server(('', 9000)); s.accept(); print('met', flush=True)"
+    with socket.create_server(("", 0)) as server:
+        hosts = [f"{address}/{server.getsockname()[1]}" for address in host_addresses()]
+        ask = f"""
+        until (echo > /dev/tcp/plain-0/9000) 2>/dev/null; do sleep 0.05; done; cat /etc/hostname
+        for host in {" ".join(hosts)}; do (echo > /dev/tcp/$host) 2>/dev/null && echo reached; done; true
+        """
+        handle = bench.backend.submit(
+            bench.submission(inside(ask), role(f'python3 -Ic "{serve}"', name="plain", resources=ROOM))
+        )
+        assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+    assert log_of(bench.backend, handle).split() == ["job0-worker-0"]
+    assert log_of(bench.backend, handle, "plain").split() == ["met"]
+    started = files.read(bench.attempt(handle) / "replicas/worker-0/started")
+    assert started is not None
+    assert started["network"] == "own"

@@ -30,7 +30,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.kill
 
 SOURCES = (CHECKOUT / "jobs/backends/local", CHECKOUT / "jobs/node")
-MINE = [point for point in POINTS if point.split(".")[0] in ("local", "supervisor", "wrapper")]
+MINE = [point for point in POINTS if point.split(".")[0] in ("local", "supervisor", "network", "wrapper")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
 AFTER_THE_START = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
@@ -74,6 +74,8 @@ def test_attempt_survives_kill_or_pause_at_any_fault_point(
     hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
 ) -> None:
     bench, how, place = hit
+    if point.startswith("network.") and not bench.config.has_own_network(bench.backend.isolation()):
+        pytest.skip("jobs have no networks of their own")
     faults = tmp_path / "faults"
     faults.mkdir()
     (faults / point).write_text(how)

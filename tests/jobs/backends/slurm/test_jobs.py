@@ -337,6 +337,12 @@ def test_refusal_contains_slurm_error_text(on_slurm: SlurmBench) -> None:
     assert "artition" in str(refused.value.reason.params["detail"])
 
 
+def test_job_with_restricted_egress_is_refused(on_slurm: SlurmBench) -> None:
+    with pytest.raises(Refused) as refused:
+        on_slurm.backend.submit(replace(on_slurm.submission(), egress=()))
+    assert refused.value.reason.params["why"] == "egress_not_enforced"
+
+
 def test_image_job_is_refused_unless_admin_allows_run_without_image(on_slurm: SlurmBench) -> None:
     submission = on_slurm.submission(role(image="registry.example.org/torch"))
     with pytest.raises(Refused) as refused:

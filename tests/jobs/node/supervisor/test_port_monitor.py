@@ -280,7 +280,7 @@ def test_listener_on_exact_address_precedes_wildcard(host: str, others: list[str
 
 @pytest.mark.parametrize("by_tables", [False, True])
 def test_listener_list_shows_address_and_owner(by_tables: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> NoReturn:
+    def fail(_diag: object) -> NoReturn:
         raise OSError
 
     if by_tables:

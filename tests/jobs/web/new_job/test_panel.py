@@ -107,6 +107,18 @@ def test_panel_shows_pending_reason_of_job_not_starting(people: People) -> None:
     assert "Can start now with 2 GPUs" in text
 
 
+def test_panel_names_network_access_where_the_cluster_enforces_it(people: People) -> None:
+    assert "Network:" not in ask(people.owner, job())
+    told_by_cluster = {"images": False, "plain": True, "network": "own", "image_network": ""}
+    Cluster.objects.update(facilities=told_by_cluster)
+    assert "Network: Internet" in ask(people.owner, job())
+    people.quota.workspace.egress = ["192.0.2.0/24:443"]
+    people.quota.workspace.save()
+    assert "Network: 192.0.2.0/24:443" in ask(people.owner, job())
+    Cluster.objects.update(facilities={**told_by_cluster, "network": ""})
+    assert "Vision restricts its jobs' network access" in ask(people.owner, job())
+
+
 def test_panel_stores_nothing(people: People) -> None:
     models = (Job, Attempt, Request, Reservation, Draft)
     before = [model.objects.count() for model in models]
