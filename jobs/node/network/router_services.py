@@ -1,4 +1,4 @@
-"""What listens in the routers of a cluster's attempts: their resolvers and their service addresses.
+"""Servers in the routers of attempts: their resolvers and their service addresses.
 
 All of it is served by one event loop, in a thread of the agent, which opens it for each attempt that it looks
 after.  What a job sends is bounded by both servers.
