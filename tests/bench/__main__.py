@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, screen, slurm, uploads, vendors, ways, weight
+from tests.bench import accept, admission, dialects, form, node, screen, slurm, uploads, vendors, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
@@ -22,6 +22,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "admission": admission.measure,
     "dialects": dialects.measure,
     "form": form.measure,
+    "node": node.measure,
     "screen": screen.measure,
     "slurm": slurm.measure,
     "uploads": uploads.measure,
@@ -32,6 +33,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
 }
 
 NOT_HERE: Final = (
+    "jobs of one machine beside Ray Jobs",
     "accepting jobs beside sbatch",
     "1 GB of log through the raw endpoint; 500 and 2,000 viewers of one log",
     "a list of 1,000,000 jobs; reconciling 10,000 live ones",
