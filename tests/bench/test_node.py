@@ -13,5 +13,5 @@ def test_node_bench_measures_every_figure_of_each_network(monkeypatch: pytest.Mo
     monkeypatch.setattr(node, "SETTLED_S", 0.1)
     sizes = node.Sizes(rounds=1, sleeping=2, short=2, replicas=2, watched_s=0.2)
     figures = node.measure(sizes)
-    assert len(figures) == 6 * len(node.networks())
+    assert len(figures) == 7 * len(node.networks())
     assert all(figure.value > 0 for figure in figures if figure.unit != "%")
