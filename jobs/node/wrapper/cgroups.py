@@ -204,7 +204,7 @@ def usable() -> Hierarchies | None:
             break
         by_controller[controller] = place
     else:
-        permits = dict(_mounts(of_any=True)).get(_DEVICES)
+        permits = mounts.get(_DEVICES)
         devices = permits and _place_v1(permits, own.get(_DEVICES, "/"))
         return Hierarchies(None, by_controller, devices)
     unified = _place_v2(mounts["unified"], own.get("", "/")) if "unified" in mounts else None
@@ -212,7 +212,7 @@ def usable() -> Hierarchies | None:
 
 
 def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
-    """Controller (or `unified`) → where its hierarchy is mounted; ours, or those `of_any` controller."""
+    """Controller (or `unified`) → where its hierarchy is mounted; ours and devices, or those `of_any`."""
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
@@ -221,7 +221,7 @@ def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
             yield "unified", where
         elif kind == "cgroup":
             for option in options.split(","):
-                if of_any or option in _CONTROLLERS:
+                if of_any or option in (*_CONTROLLERS, _DEVICES):
                     yield option, where
 
 
