@@ -30,7 +30,7 @@ import psutil
 
 from console.configuration import keys
 from console.home import CHECKOUT
-from tests import bare_machine, postgres, slurm
+from tests import bare_machine, gpu, postgres, slurm
 
 FAST = "not browser and not kill and not postgres"
 IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/access/gateway"}
@@ -218,6 +218,11 @@ def storm(go: Go) -> bool:
     return go.pytest("-n", "0", "tests/jobs/scheduling/slurm_storm.py", environ={"DATABASE_URL": ""})
 
 
+def on_gpu(go: Go) -> bool:
+    """Jobs with real GPUs, one file at a time: all want the same ones."""
+    return go.pytest("-n", "0", "tests/gpu", environ={"DATABASE_URL": ""})
+
+
 def newcomer(go: Go) -> bool:
     """README's commands, as an ordinary user of a machine that has Python, make and git alone."""
     return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme", environ={"DATABASE_URL": ""})
@@ -259,6 +264,7 @@ PARTS = [
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
+    Part("gpu", on_gpu, gpu.missing),
     Part("newcomer", newcomer, bare_machine.find_missing, minutes=20),
 ]
 """The longest first, behind what fails soon."""

@@ -71,7 +71,7 @@ MaxJobCount=20000
 KillWait=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-NodeName=DEFAULT CPUs=16 RealMemory=64000
+NodeName=DEFAULT CPUs={cpus} RealMemory={memory}
 NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]}
 NodeName=cpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} Feature=slow
 NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} Gres=gpu:a100:4 Weight=10
@@ -163,6 +163,7 @@ class Slurm:
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     rest_port: int = 0
     accounting: bool = False
+    cpus: int = 16
 
     @property
     def configuration(self) -> Path:
@@ -293,6 +294,10 @@ class Slurm:
         where = f"--target={self.running[APART].pid}"
         subprocess.run(["nsenter", where, "--mount", *command], check=True, capture_output=True, timeout=60)
 
+    def processes(self) -> list[int]:
+        """Its daemons, and all that runs on its nodes."""
+        return list(_steps_of(self.base))
+
     def close(self) -> None:
         """End all of it: jobs first, so that none outlives its node."""
         if "slurmctld" in self.running:
@@ -325,21 +330,21 @@ class Slurm:
 
 
 @contextmanager
-def server(*, accounting: bool = False) -> Iterator[Slurm]:
-    """A new Slurm for the length of a `with`."""
-    slurm = _started(accounting)
+def server(*, accounting: bool = False, cpus: int = 16) -> Iterator[Slurm]:
+    """A new Slurm for the length of a `with`, whose nodes have so many cores each."""
+    slurm = _started(accounting, cpus)
     try:
         yield slurm
     finally:
         slurm.close()
 
 
-def _started(accounting: bool) -> Slurm:
+def _started(accounting: bool, cpus: int) -> Slurm:
     """One that answers.  Whoever else runs here may take a port that was free a moment ago: then another."""
     for tries in range(1, TRIES + 1):
         base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/var/tmp"))
         base.chmod(0o755)
-        slurm = Slurm(base, accounting=accounting)
+        slurm = Slurm(base, accounting=accounting, cpus=cpus)
         try:
             _start(slurm)
         except BaseException as error:
@@ -394,6 +399,8 @@ def _lay_out(slurm: Slurm) -> None:
         "user": _user(),
         "ports": ports,
         "port": database_port,
+        "cpus": slurm.cpus,
+        "memory": 4000 * slurm.cpus,
         "remembered": 2 if slurm.accounting else 3600,
     }
     said["accounting"] = (WITH_ACCOUNTING if slurm.accounting else NO_ACCOUNTING).format(**said)

@@ -33,6 +33,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
 }
 
 NOT_HERE: Final = (
+    "jobs of one machine beside Ray Jobs",
     "accepting jobs beside sbatch",
     "1 GB of log through the raw endpoint; 500 and 2,000 viewers of one log",
     "a list of 1,000,000 jobs; reconciling 10,000 live ones",

@@ -1,273 +1,334 @@
-"""Replicas on this machine by the local backend alone: starts, sleeping jobs, many jobs, many replicas.
+"""The local backend by its own interface: one job's first line, many jobs at rest, many short
+ones, many at once, and one job of many replicas; beside Slurm's daemons where they are installed.
 
-`BENCH_NODE_JOBS` says how many jobs of `true` there are (1,000), which is also the number of replicas of one
-job; half as many sleep.  Each way to have a network is measured where the backend has the setting.
+In every network that the cluster setting `network` can choose, on one root each.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psutil
 
-from jobs.backends.base import Handle, Observation, Person, ReplicaRef, Submission
-from jobs.backends.local.backend import LocalBackend
+from jobs.backends.base import Handle, Observation, ReplicaRef
 from jobs.backends.local.config import LocalConfig
-from jobs.spec import JobSpec, Resources, RoleSpec
-from jobs.states import TERMINAL, State
+from jobs.states import TERMINAL, ReplicaState
+from tests import slurm as slurms
 from tests.bench.figures import Figure
+from tests.jobs.backends.benches import LocalBench, role
+from tests.slurm import Slurm
 from tests.waiting import wait_for
 
-JOBS: Final = int(os.environ.get("BENCH_NODE_JOBS", "1000"))
-SLEEPING: Final = JOBS // 2
-STARTS: Final = 20
-WATCHED_S: Final = float(os.environ.get("BENCH_NODE_SECONDS", "30"))
-TIMEOUT_S: Final = 900
-_SLEEP: Final = "exec sleep 1000003"
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
+SLEEP: Final = ("sleep", "87654")
+"""Nobody else sleeps so long: the jobs' own processes are told from the backend's by it."""
+
+PATIENCE_S: Final = 900
+SETTLED_S: Final = 5.0
+ROOM: Final = {"cpu_milli": 10**6, "memory_mib": 10**6}
 
 
-def measure() -> list[Figure]:
-    """Measure each kind of network, in turn where that is one start at a time."""
-    networks = ("own", "host") if "network" in LocalConfig.__dataclass_fields__ else ("",)
-    figures = _starts(networks)
-    for network in networks:
-        name = f", network {network}" if network else ""
-        with _bench(network) as bench:
-            figures += [*_sleepers(bench, name)]
-        with _bench(network) as bench:
-            figures += [_short_jobs(bench, name)]
-        with _bench(network) as bench:
-            figures += [*_one_job(bench, name)]
-    return figures
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rounds of a first line, numbers of jobs and replicas, and seconds of watching sleeping jobs."""
+
+    rounds: int = 15
+    sleeping: int = 500
+    short: int = 1_000
+    replicas: int = 1_000
+    watched_s: float = 30
 
 
-@dataclass
-class NodeBench:
-    """A local backend with a root of its own."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Values of one engine, in the units of the figures."""
 
-    backend: LocalBackend
-    root: Path
-    installation: str = field(default_factory=lambda: f"b{secrets.token_hex(3)}")
-    numbers: Iterator[int] = field(default_factory=itertools.count)
+    first_line_ms: float
+    by_hand_ms: float
+    cpu_percent: float
+    memory_mb: float
+    short_s: float
+    running_s: float
+    replicas_s: float
+    load: float
 
-    def submit(self, command: str, replicas: int = 1) -> Handle:
-        """Submit a job of one role."""
-        number = next(self.numbers)
-        role = RoleSpec(
-            name="worker",
-            replicas=replicas,
-            command=command,
-            resources=Resources(cpu_milli=10, memory_mib=64),
-        )
-        return self.backend.submit(
-            Submission(
-                key=f"{self.installation}-job{number}-1",
-                job_id=f"job{number}",
-                attempt=1,
-                spec=JobSpec(name="bench", roles=(role,)),
-                person=Person("alice", 7),
-            )
-        )
 
-    def wait(self, handles: Sequence[Handle], states: Iterable[State]) -> None:
-        """Wait until every attempt is in one of these states, or has ended."""
-        wanted, left = {*states, *TERMINAL}, list(handles)
+class Engine(Protocol):
+    """An engine that runs jobs on this machine."""
 
-        def none_left() -> bool:
-            seen = self.backend.observe(left)
-            left[:] = [each for each in left if self._state(seen[each]) not in wanted]
-            return not left
+    def submit(self, command: str, replicas: int = 1) -> None:
+        """Hand over one job."""
 
-        wait_for(none_left, timeout=TIMEOUT_S)
+    def first_line(self) -> float:
+        """Return the seconds from the submission of a job to its first line."""
 
-    @staticmethod
-    def _state(seen: object) -> State | None:
-        return seen.state if isinstance(seen, Observation) else None
+    def count_running(self) -> int:
+        """Count the replicas that run."""
 
-    def processes(self) -> list[psutil.Process]:
-        """Return the processes that look after the jobs, the jobs' own not among them."""
-        return [process for process in psutil.process_iter() if self._looks_after(process)]
+    def count_live(self) -> int:
+        """Count the jobs that have not ended."""
 
-    def _looks_after(self, process: psutil.Process) -> bool:
-        """Tell by the command line, or by the variable that marks who keeps a network."""
-        try:
-            if str(self.root) in "\n".join(process.cmdline()):
-                return True
-            return process.environ().get("JOB_CONSOLE_ROUTER", "").startswith(f"{self.installation}-")
-        except psutil.Error:
-            return False
+    def processes(self) -> list[int]:
+        """Return everything that runs for it, the jobs' own processes included."""
 
-    def stop(self, handles: Sequence[Handle]) -> None:
-        """End these jobs."""
-        for handle in handles:
-            self.backend.stop(handle, grace_s=0, signal="KILL")
-        self.wait(handles, TERMINAL)
+    def clear(self) -> None:
+        """End all jobs, and return when nothing of them runs."""
+
+
+def measure(sizes: Sizes = Sizes()) -> list[Figure]:
+    """Each network in turn, then Slurm."""
+    ours: dict[str, Measured] = {}
+    for network in networks():
+        with _local(network) as engine:
+            ours[network] = _measure(engine, sizes)
+    peer = None
+    if not slurms.missing():
+        with _slurm(sizes) as engine:
+            peer = _measure(engine, sizes)
+    return [figure for network, values in ours.items() for figure in _figures(network, values, peer, sizes)]
+
+
+def networks() -> tuple[str, ...]:
+    """Return the networks that a cluster can have."""
+    is_chosen = "network" in {each.name for each in fields(LocalConfig)}
+    return ("own", "host") if is_chosen else ("host",)
+
+
+def _measure(engine: Engine, sizes: Sizes) -> Measured:
+    lines, by_hand = [], []
+    for _ in range(sizes.rounds):
+        lines.append(engine.first_line())
+        by_hand.append(_line_by_hand())
+    wait_for(lambda: not engine.count_live(), PATIENCE_S, 0.1)
+    short_s = _seconds_until(
+        lambda: [engine.submit("true") for _ in range(sizes.short)], lambda: not engine.count_live()
+    )
+    running_s = _seconds_until(
+        lambda: [engine.submit("exec " + " ".join(SLEEP)) for _ in range(sizes.sleeping)],
+        lambda: engine.count_running() >= sizes.sleeping,
+    )
+    time.sleep(SETTLED_S)
+    cpu = _watch(engine, sizes.watched_s)
+    memory = sum(map(_pss, _of_engine(engine))) / sizes.sleeping
+    engine.clear()
+    loads: list[float] = []
+
+    def all_run() -> bool:
+        loads.append(os.getloadavg()[0])
+        return engine.count_running() >= sizes.replicas
+
+    replicas_s = _seconds_until(lambda: engine.submit("exec " + " ".join(SLEEP), sizes.replicas), all_run)
+    engine.clear()
+    return Measured(
+        first_line_ms=median(lines) * 1000,
+        by_hand_ms=median(by_hand) * 1000,
+        cpu_percent=cpu,
+        memory_mb=memory / 1e6,
+        short_s=short_s,
+        running_s=running_s,
+        replicas_s=replicas_s,
+        load=max(loads),
+    )
+
+
+def _figures(network: str, ours: Measured, peer: Measured | None, sizes: Sizes) -> Iterator[Figure]:
+    where = f"network {network}: "
+    first = f"{where}submit → first line, p50"
+    yield Figure(first, ours.first_line_ms, "ms", ours.by_hand_ms, "the process by hand")
+
+    def beside(what: str, name: str, unit: str) -> Figure:
+        theirs = getattr(peer, name) if peer else None
+        return Figure(where + what, getattr(ours, name), unit, theirs, "Slurm" if peer else "")
+
+    if peer:
+        yield Figure(first, ours.first_line_ms, "ms", peer.first_line_ms, "Slurm")
+    yield beside(f"{sizes.sleeping:,} sleeping jobs, CPU of one core", "cpu_percent", "%")
+    yield beside(f"{sizes.sleeping:,} sleeping jobs, memory of each (PSS)", "memory_mb", "MB")
+    yield beside(f"{sizes.short:,} jobs of `true`, until all have ended", "short_s", "s")
+    yield beside(f"{sizes.sleeping:,} jobs, until all run", "running_s", "s")
+    yield beside(f"one job of {sizes.replicas:,} replicas, until all run", "replicas_s", "s")
+    yield beside("the highest load meanwhile (1 min)", "load", "")
+
+
+def _seconds_until(begin: Callable[[], Any], is_done: Callable[[], bool]) -> float:
+    begun = time.perf_counter()
+    begin()
+    wait_for(is_done, PATIENCE_S, 0.2)
+    return time.perf_counter() - begun
+
+
+def _line_by_hand() -> float:
+    begun = time.perf_counter()
+    with subprocess.Popen(["bash", "-c", "echo up"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        return time.perf_counter() - begun
+
+
+def _of_engine(engine: Engine) -> list[psutil.Process]:
+    """Return the engine's own processes: all but the jobs' commands."""
+    found: dict[int, psutil.Process] = {}
+    for pid in engine.processes():
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            found |= {each.pid: each for each in (process, *process.children(recursive=True))}
+    return [each for each in found.values() if not _is_command(each)]
+
+
+def _is_command(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return _is_sleep(process.cmdline())
+    return True
+
+
+def _count_commands() -> int:
+    return sum(_is_sleep(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"]))
+
+
+def _is_sleep(arguments: Sequence[str]) -> bool:
+    """Tell whether these are a job's own; srun puts the program's whole path before them."""
+    return [each.rpartition("/")[2] for each in arguments] == [*SLEEP]
+
+
+def _watch(engine: Engine, seconds: float) -> float:
+    """Percent of one core that the engine takes, with the programs that it starts meanwhile."""
+    before, begun = _cpu_of(engine), time.perf_counter()
+    time.sleep(seconds)
+    return 100 * (_cpu_of(engine) - before) / (time.perf_counter() - begun)
+
+
+def _cpu_of(engine: Engine) -> float:
+    used = 0.0
+    for process in _of_engine(engine):
+        with suppress(psutil.NoSuchProcess):
+            used += sum(process.cpu_times()[:4])
+    return used
+
+
+def _pss(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return int(process.memory_full_info().pss)
+    return 0
+
+
+class LocalEngine:
+    """The local backend."""
+
+    def __init__(self, bench: LocalBench) -> None:
+        self._bench = bench
+        self._handles: list[Handle] = []
+
+    def submit(self, command: str, replicas: int = 1) -> None:
+        """Hand over one job."""
+        submission = self._bench.submission(role(command, replicas=replicas))
+        self._handles.append(self._bench.backend.submit(submission))
+
+    def first_line(self) -> float:
+        """Return the seconds from the submission of a job to its first line."""
+        begun = time.perf_counter()
+        self.submit("echo up")
+        handle, ref = self._handles[-1], ReplicaRef("worker", 0)
+        wait_for(lambda: self._bench.backend.read_log(handle, ref, "", 10).data, 60, interval=0.005)
+        return time.perf_counter() - begun
+
+    def count_running(self) -> int:
+        """Count the replicas that run."""
+        replicas = (replica for seen in self._seen() for replica in seen.replicas)
+        return sum(replica.state is ReplicaState.RUNNING for replica in replicas)
+
+    def count_live(self) -> int:
+        """Count the jobs that have not ended; those that have are not looked at again."""
+        live = [
+            handle
+            for handle, seen in self._bench.backend.observe(self._handles).items()
+            if isinstance(seen, Observation) and seen.state not in TERMINAL
+        ]
+        self._handles = live
+        return len(live)
+
+    def processes(self) -> list[int]:
+        """Return everything that runs for it, the jobs' own processes included."""
+        return self._bench.processes()
+
+    def clear(self) -> None:
+        """End all jobs, and return when nothing of them runs."""
+        for handle in self._handles:
+            self._bench.backend.stop(handle, grace_s=0, signal="KILL")
+        wait_for(lambda: not self.count_live(), PATIENCE_S, 0.2)
+        wait_for(lambda: not _count_commands(), PATIENCE_S, 0.5)
+
+    def _seen(self) -> list[Observation]:
+        seen = self._bench.backend.observe(self._handles).values()
+        return [each for each in seen if isinstance(each, Observation)]
+
+
+class SlurmEngine:
+    """Slurm by its programs."""
+
+    def __init__(self, slurm: Slurm, folder: Path) -> None:
+        self._slurm, self._folder = slurm, folder
+
+    def submit(self, command: str, replicas: int = 1) -> None:
+        """Hand over one job."""
+        tasks = () if replicas == 1 else (f"--ntasks={replicas}",)
+        step = command if replicas == 1 else f"srun --mpi=none {' '.join(SLEEP)}"
+        self._sbatch(*tasks, "--output=/dev/null", f"--wrap={step}")
+
+    def first_line(self) -> float:
+        """Return the seconds from the submission of a job to its first line."""
+        out = Path(tempfile.mkdtemp(dir=self._folder)) / "out"
+        begun = time.perf_counter()
+        self._sbatch(f"--output={out}", "--wrap=echo up")
+        wait_for(lambda: out.exists() and out.stat().st_size, 60, interval=0.005)
+        return time.perf_counter() - begun
+
+    def count_running(self) -> int:
+        """Count the replicas that run."""
+        return _count_commands()
+
+    def count_live(self) -> int:
+        """Count the jobs that have not ended."""
+        return len(self._slurm.call("squeue", "--noheader", "--format=%i").split())
+
+    def processes(self) -> list[int]:
+        """Return everything that runs for it, the jobs' own processes included."""
+        return self._slurm.processes()
+
+    def clear(self) -> None:
+        """End all jobs, and return when nothing of them runs."""
+        self._slurm.call("scancel", "--user=root")
+        wait_for(lambda: not self.count_live(), PATIENCE_S, 0.5)
+
+    def _sbatch(self, *options: str) -> None:
+        self._slurm.call("sbatch", "--parsable", "--mem=64", *options)
 
 
 @contextmanager
-def _bench(network: str) -> Iterator[NodeBench]:
-    settings: dict[str, Any] = {"network": network} if network else {}
-    with tempfile.TemporaryDirectory(prefix="jc-", dir="/var/tmp") as folder:
-        home = Path(folder)
-        config = LocalConfig(
-            root=home / "jobs",
-            hide=home,
-            bell=home / "bell",
-            cpu_milli=10**7,
-            memory_mib=10**7,
-            **settings,
-        )
-        bench = NodeBench(LocalBackend(config), config.root)
-        try:
-            yield bench
-        finally:
-            for process in bench.processes():
-                with suppress(psutil.Error):
-                    process.kill()
-
-
-def _starts(networks: Sequence[str]) -> list[Figure]:
-    """Submit → first line in the log, by turns with a process that is started by hand."""
-    took: dict[str, list[float]] = {network: [] for network in networks}
-    by_hand = []
-    with _all_benches(networks) as benches:
-        for turn in range(STARTS + 2):
-            by_hand.append(_first_line_by_hand())
-            for network, bench in benches.items():
-                took[network].append(_first_line(bench))
-            if turn == 1:  # what is started for the first job alone is warm
-                for series in (by_hand, *took.values()):
-                    series.clear()
-    return [
-        Figure(
-            f"submit → first line{f', network {network}' if network else ''}, p50",
-            1000 * median(took[network]),
-            "ms",
-            1000 * median(by_hand),
-            "bash",
-            "≤ host + 60 ms" if network == "own" else "",
-        )
-        for network in networks
-    ]
+def _local(network: str) -> Iterator[Engine]:
+    settings: dict[str, Any] = {**ROOM, **({"network": network} if len(networks()) > 1 else {})}
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as folder,
+        ExitStack() as end,
+    ):
+        Path(folder).chmod(0o755)
+        bench = LocalBench(Path(folder), settings)
+        end.callback(bench.close)
+        engine = LocalEngine(bench)
+        end.callback(engine.clear)
+        yield engine
 
 
 @contextmanager
-def _all_benches(networks: Sequence[str]) -> Iterator[dict[str, NodeBench]]:
-    if not networks:
-        yield {}
-        return
-    with _bench(networks[0]) as bench, _all_benches(networks[1:]) as others:
-        yield {networks[0]: bench, **others}
-
-
-def _first_line(bench: NodeBench) -> float:
-    began = time.perf_counter()
-    handle = bench.submit("echo here")
-    replica = ReplicaRef("worker", 0)
-    while not bench.backend.read_log(handle, replica, "", 100).data:
-        time.sleep(0.001)
-    took = time.perf_counter() - began
-    bench.wait([handle], TERMINAL)
-    return took
-
-
-def _first_line_by_hand() -> float:
-    began = time.perf_counter()
-    subprocess.run(["/bin/bash", "-c", "echo here"], stdout=subprocess.PIPE, check=True)
-    return time.perf_counter() - began
-
-
-def _sleepers(bench: NodeBench, name: str) -> Iterator[Figure]:
-    """Jobs in which nothing happens: what they cost, and how fast they are there."""
-    began = time.perf_counter()
-    handles = [bench.submit(_SLEEP) for _ in range(SLEEPING)]
-    bench.wait(handles, [State.RUNNING])
-    running_s = time.perf_counter() - began
-    yield Figure(f"{SLEEPING:,} jobs, all running{name}", running_s, "s", target="≤ 40 s")
-    ours = bench.processes()
-    before = sum(map(_cpu_s, ours))
-    time.sleep(WATCHED_S)
-    used = sum(map(_cpu_s, ours)) - before
-    yield Figure(f"{SLEEPING:,} sleeping jobs, of a core{name}", 100 * used / WATCHED_S, "%", target="≤ 5 %")
-    memory = sum(map(_pss_mib, ours)) / SLEEPING
-    yield Figure(f"{SLEEPING:,} sleeping jobs, each{name}", memory, "MiB", target="≤ 4 MB")
-    bench.stop(handles)
-
-
-def _short_jobs(bench: NodeBench, name: str) -> Figure:
-    began = time.perf_counter()
-    handles = [bench.submit("true") for _ in range(JOBS)]
-    bench.wait(handles, TERMINAL)
-    took = time.perf_counter() - began
-    began = time.perf_counter()
-    for _ in range(JOBS):
-        subprocess.run(["/bin/bash", "-c", "true"], check=True)
-    by_hand = time.perf_counter() - began
-    return Figure(f"{JOBS:,} jobs of true{name}", took, "s", by_hand, "bash, one by one", "≤ 60 s")
-
-
-def _one_job(bench: NodeBench, name: str) -> Iterator[Figure]:
-    """One job of many replicas."""
-    with _highest_load() as load:
-        began = time.perf_counter()
-        handle = bench.submit(_SLEEP, replicas=JOBS)
-
-        def is_running() -> bool:
-            seen = bench.backend.observe([handle])[handle]
-            return (
-                isinstance(seen, Observation) and sum(r.started_at is not None for r in seen.replicas) == JOBS
-            )
-
-        wait_for(is_running, timeout=TIMEOUT_S)
-        took = time.perf_counter() - began
-    yield Figure(f"one job of {JOBS:,} replicas, all running{name}", took, "s", target="≤ 60 s")
-    yield Figure(f"its highest load average of a minute{name}", max(load), "", target="< 20")
-    bench.stop([handle])
-
-
-@contextmanager
-def _highest_load() -> Iterator[list[float]]:
-    found, over = [os.getloadavg()[0]], threading.Event()
-
-    def look() -> None:
-        while not over.wait(1):
-            found.append(os.getloadavg()[0])
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        thread.join()
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    """Return the seconds of CPU that a process has used; 0 once it has ended."""
-    try:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _pss_mib(process: psutil.Process) -> float:
-    """Return the memory of a process, with shared pages divided among those that share them."""
-    try:
-        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
+def _slurm(sizes: Sizes) -> Iterator[Engine]:
+    """Nodes with as many cores as there are jobs: it gives each job one at least."""
+    cpus = max(16, sizes.sleeping, sizes.replicas)
+    with slurms.server(cpus=cpus) as slurm, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield SlurmEngine(slurm, Path(folder))

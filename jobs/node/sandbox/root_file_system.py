@@ -29,8 +29,7 @@ _LOCKS: Final = "/run/lock"
 _ROOT: Final = mount_paths.TMP
 """The new root is put together here: the host's own /tmp has no place in it anyway."""
 
-_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse", "kfd")
-_DEVICE_FAMILIES: Final = ("nvidia", "infiniband", "dri")
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse", "infiniband")
 _LINKS: Final = {
     "fd": "/proc/self/fd",
     "stdin": "/proc/self/fd/0",
@@ -67,7 +66,8 @@ class RootFileSystem:
     """Contents of a root: `work` and `tmp` are folders of the replica's own, `files` maps paths to files.
 
     The files are mounted over those paths.  Only those folders, `show` and `mounts` can be written to in a
-    `read_only` one.  `owner` is the job's user.
+    `read_only` one.  `owner` is the job's user.  `devices` are the device nodes that it has beside the
+    common ones: those of its own GPUs.
     """
 
     work: str
@@ -79,6 +79,7 @@ class RootFileSystem:
     read_only: bool = False
     mounts: Sequence[BindMount] = ()
     owner: Owner = (0, 0)
+    devices: Sequence[str] = ()
 
     def sources(self) -> dict[str, str]:
         """Return every path that is mounted over, and what is mounted there."""
@@ -119,7 +120,7 @@ def enter(root: RootFileSystem) -> None:
     if _is_own_folder(_LOCKS):
         kernel.mount("tmpfs", _ROOT + _LOCKS, "tmpfs", _HARMLESS | kernel.MS_NOEXEC, "mode=1777,size=1m")
     kernel.mount("proc", f"{_ROOT}/proc", "proc", _HARMLESS | kernel.MS_NOEXEC)
-    _devices(root.shm_mib)
+    _devices(root.shm_mib, root.devices)
     _leave_host()
     os.umask(umask)
 
@@ -210,14 +211,18 @@ def raising_mount_failed(path: str) -> Iterator[None]:
         raise MountFailed(f"{path}: {error.strerror}") from error
 
 
-def _devices(shm_mib: int) -> None:
-    """Make a /dev with common devices, accelerators, and terminals and shared memory of its own."""
+def list_devices(own: Iterable[str]) -> list[str]:
+    """Return the paths in /dev that a job with these nodes of its own has."""
+    return [path for path in (*(f"/dev/{name}" for name in _DEVICES), *own) if os.path.lexists(path)]
+
+
+def _devices(shm_mib: int, own: Iterable[str]) -> None:
+    """Make a /dev with common devices, the job's own, and terminals and shared memory of its own."""
     dev = Path(_ROOT, "dev")
     kernel.mount("tmpfs", str(dev), "tmpfs", kernel.MS_NOSUID | kernel.MS_NOEXEC, "mode=0755,size=64k")
-    for path in Path("/dev").iterdir():
-        if path.name in _DEVICES or path.name.startswith(_DEVICE_FAMILIES):
-            _make_target(str(path), str(path))
-            kernel.mount(str(path), _ROOT + str(path), flags=kernel.MS_BIND | kernel.MS_REC)
+    for path in list_devices(own):
+        _make_target(path, path)
+        kernel.mount(path, _ROOT + path, flags=kernel.MS_BIND | kernel.MS_REC)
     for name, target in _LINKS.items():
         (dev / name).symlink_to(target)
     (dev / "pts").mkdir()

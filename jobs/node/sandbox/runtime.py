@@ -12,7 +12,7 @@ from jobs.faults import fault, hold_folder
 from jobs.node import command, folder_removal, kernel, process_trees
 from jobs.node.command import Command
 from jobs.node.process_trees import Tree
-from jobs.node.sandbox import bind_mounts, name_files, root_file_system
+from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, root_file_system
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, mount_paths, pip
@@ -96,7 +96,8 @@ class PlainRuntime(Runtime):
     """Processes of this machine."""
 
     def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
-        super().__init__(launch, log, limits(launch))
+        devices = root_file_system.list_devices(gpu_devices.nodes_of(launch.place.slot.gpus))
+        super().__init__(launch, log, limits(launch, devices))
         self._room = ReplicaPaths("", "")
         self._owner = launch.owner if self._viewed else None
         self.image_used = False if launch.place.role.image else None
@@ -210,16 +211,17 @@ def root_of(launch: LaunchArguments, mounts: Sequence[BindMount]) -> RootFileSys
         read_only=launch.plan.house.isolation == Isolation.NAMESPACES,
         mounts=mounts,
         owner=launch.owner,
+        devices=gpu_devices.nodes_of(launch.place.slot.gpus),
     )
 
 
-def limits(launch: LaunchArguments) -> cgroups.ControlGroup | None:
-    """Make the replica's control groups; None where there can be none."""
+def limits(launch: LaunchArguments, devices: Sequence[str] | None = None) -> cgroups.ControlGroup | None:
+    """Make the replica's control groups, which permit `devices` alone; None where there can be none."""
     places = cgroups.usable() if launch.plan.house.limits != "watchdog" else None
     if places is None:
         return None
     role = launch.place.role
-    amounts = cgroups.GroupLimits(role.cpu_milli, role.memory_mib, launch.plan.house.pids)
+    amounts = cgroups.GroupLimits(role.cpu_milli, role.memory_mib, launch.plan.house.pids, devices)
     return cgroups.ControlGroup(places, group_name(launch.plan, launch.place), amounts)
 
 

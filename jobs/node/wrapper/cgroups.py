@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,15 +19,19 @@ _PARENT: Final = "job-console"
 _PERIOD_US: Final = 100_000
 _LEAST_QUOTA_US: Final = 1_000
 _CONTROLLERS: Final = ("memory", "cpu", "pids")
+_DEVICES: Final = "devices"
+"""Version 1 alone has this one; version 2 would take a program for the kernel."""
+_TERMINALS: Final = ("c 5:2 rw", "c 136:* rw")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """Amounts that a replica may use."""
+    """Amounts that a replica may use, and the paths of the only devices; None for all."""
 
     cpu_milli: int
     memory_mib: int
     pids: int
+    devices: Sequence[str] | None = None
 
     @property
     def memory(self) -> int:
@@ -45,6 +50,7 @@ class Hierarchies:
 
     unified: Path | None
     by_controller: dict[str, Path]
+    devices: Path | None = None
 
     def folders(self, name: str) -> list[Path]:
         """The folders of the group called `name`."""
@@ -60,6 +66,8 @@ class ControlGroup:
 
     def __init__(self, places: Hierarchies, name: str, amounts: GroupLimits) -> None:
         self.folders = places.folders(name)
+        permits = places.devices if amounts.devices is not None else None
+        self.folders += [permits / name] if permits else []
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
         self._doors = [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in self.folders]
@@ -70,6 +78,9 @@ class ControlGroup:
             self._limit_v1(
                 {controller: path / name for controller, path in places.by_controller.items()}, amounts
             )
+
+        if permits:
+            _permit_devices(permits / name, amounts.devices or ())
 
     def enter(self) -> None:
         """Bring the calling process in; its children will be born inside."""
@@ -119,6 +130,22 @@ class ControlGroup:
         (folder / "cpu.max").write_text(f"{amounts.quota_us} {_PERIOD_US}", encoding="utf-8")
         _write_value(folder / "pids.max", amounts.pids)
         self._counts = self._alarm = os.open(folder / "memory.events", os.O_RDONLY)
+
+
+def _permit_devices(folder: Path, paths: Sequence[str]) -> None:
+    """Let nothing in a group open other devices, by whatever path: numbers count, not names."""
+    (folder / "devices.deny").write_text("a", encoding="utf-8")
+    for rule in (*_TERMINALS, *dict.fromkeys(_rules(paths))):
+        (folder / "devices.allow").write_text(rule, encoding="utf-8")
+
+
+def _rules(paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        below = Path(path).iterdir() if Path(path).is_dir() else (Path(path),)
+        for node in below:
+            found = node.stat()
+            if stat.S_ISCHR(found.st_mode):
+                yield f"c {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} rw"
 
 
 def from_the_top() -> str:
@@ -177,13 +204,15 @@ def usable() -> Hierarchies | None:
             break
         by_controller[controller] = place
     else:
-        return Hierarchies(None, by_controller)
+        permits = mounts.get(_DEVICES)
+        devices = permits and _place_v1(permits, own.get(_DEVICES, "/"))
+        return Hierarchies(None, by_controller, devices)
     unified = _place_v2(mounts["unified"], own.get("", "/")) if "unified" in mounts else None
     return Hierarchies(unified, {}) if unified else None
 
 
 def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
-    """Controller (or `unified`) → where its hierarchy is mounted; ours, or those `of_any` controller."""
+    """Controller (or `unified`) → where its hierarchy is mounted; ours and devices, or those `of_any`."""
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
@@ -192,7 +221,7 @@ def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
             yield "unified", where
         elif kind == "cgroup":
             for option in options.split(","):
-                if of_any or option in _CONTROLLERS:
+                if of_any or option in (*_CONTROLLERS, _DEVICES):
                     yield option, where
 
 
