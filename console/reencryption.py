@@ -49,7 +49,7 @@ class Column:
         field = self.model._meta.get_field(self.name)  # noqa: SLF001 documented, despite its name
         return isinstance(field, models.JSONField)
 
-    def rows(self) -> models.QuerySet[Any, Any]:
+    def rows(self) -> models.QuerySet[Any]:
         """Return all rows of the model."""
         return models.QuerySet(self.model)
 
@@ -113,15 +113,14 @@ def _reencrypt_batch(progress: Progress, after: Any, batch: int) -> Any:
     return rows[-1][0] if rows else None
 
 
-def _rows(column: Column, after: Any) -> models.QuerySet[Any, Any]:
+def _rows(column: Column, after: Any) -> models.QuerySet[Any, tuple[Any, Any]]:
     """Return the primary keys and stored values behind `after`, locked; fields that decrypt are bypassed."""
     rows = column.rows().order_by("pk").select_for_update()
     if after is not None:
         rows = rows.filter(pk__gt=after)
-    if column.is_json:
-        return rows.values_list("pk", column.name)
-    rows = rows.annotate(**{_STORED: Cast(column.name, models.TextField())})
-    return rows.exclude(**{_STORED: ""}).values_list("pk", _STORED)
+    if not column.is_json:
+        rows = rows.annotate(**{_STORED: Cast(column.name, models.TextField())}).exclude(**{_STORED: ""})
+    return rows.values_list("pk", column.name if column.is_json else _STORED)
 
 
 def _rotate(value: Any) -> Any:
