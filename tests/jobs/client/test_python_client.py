@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -132,6 +133,36 @@ def test_client_raises_an_exception_for_each_refusal(run: Run) -> None:
         fails(UnavailableError, lambda: Client("http://127.0.0.1:9", token, retries=1).get("a"))
         """
     )
+
+
+@pytest.mark.usefixtures("file_gateway")
+def test_client_example_of_its_page_runs_as_it_stands(
+    console: str, person: User, venv: Path, tmp_path: Path
+) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    token = tokens.issue(person, scopes=["read", "submit", "stop", "exec"], lifetime=timedelta(days=1))
+    done = subprocess.run(
+        [f"{venv}/bin/python", "-c", example],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "JOB_CONSOLE_URL": console, "JOB_CONSOLE_TOKEN": token},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    log, ended, files, copy = done.stdout.splitlines()
+    assert (log, copy) == ("hello", "hello")
+    assert re.fullmatch(r"hello SUCCEEDED \{'\w+/0': 0\}", ended)
+    assert files.startswith("True [")
+    assert "'greeting.txt'" in files
+
+
+def test_client_page_names_every_method_and_class() -> None:
+    page = PAGE.read_text()
+    methods = [name for name in vars(Client) if not name.startswith("_")]
+    assert [name for name in methods if f"| `{name}(" not in page] == []
+    assert [name for name in job_console.__all__ if f"`{name}" not in page and f"import {name}" not in page] == []
 
 
 def test_client_submits_a_job_spec(run: Run) -> None:
