@@ -25,15 +25,14 @@ class UnusedField:
 def find_unused_fields(spec: JobSpec, table: Mapping[str, Support]) -> Iterator[UnusedField]:
     """Yield what a job sets and the backend with this table of support does not use.
 
-    One is yielded for each row of the table, at the first role or mount that has it, and for each member of a
-    map.
+    One is yielded for each row of the table, at the first field that it stands for, and for each member of a map.
     """
     seen: set[str] = set()
     for path, pointer, value in _list_fields(spec):
         row = find_row(table, path)
         if row is None or row in seen:
             continue
-        if found := tuple(_find_unused(table[row], _cut(pointer, path, row), value)):
+        if found := tuple(_find_unused(table[row], pointer, value)):
             seen.add(row)
             yield from found
 
@@ -72,9 +71,3 @@ def _defaults(model: type[BaseModel]) -> Mapping[str, Any]:
         name: field.get_default(call_default_factory=True, validated_data={})
         for name, field in model.model_fields.items()
     }
-
-
-def _cut(pointer: str, path: str, row: str) -> str:
-    """Return the pointer to the object of a row that stands for the field at a path."""
-    surplus = path.count(".") - row.count(".")
-    return pointer.rsplit("/", surplus)[0] if surplus else pointer

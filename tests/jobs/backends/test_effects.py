@@ -52,8 +52,8 @@ def test_unused_field_of_many_roles_is_found_once() -> None:
     assert unused("local", spec({"roles": roles})) == {"/roles/0/resources/disk_mib"}
 
 
-def test_unused_object_is_found_once_as_a_whole() -> None:
-    assert unused("local", spec({"network": {"vpc": "v", "switch": "s"}})) == {"/network"}
+def test_unused_object_is_found_once_at_its_first_field() -> None:
+    assert unused("local", spec({"network": {"vpc": "v", "switch": "s"}})) == {"/network/vpc"}
 
 
 def test_note_without_effect_names_field_and_reason() -> None:
