@@ -25,7 +25,8 @@ class UnusedField:
 def find_unused_fields(spec: JobSpec, table: Mapping[str, Support]) -> Iterator[UnusedField]:
     """Yield what a job sets and the backend with this table of support does not use.
 
-    One is yielded for each row of the table, at the first field that it stands for, and for each member of a map.
+    One is yielded for each row of the table, at the first field that it stands for, and for each member of a
+    map.
     """
     seen: set[str] = set()
     for path, pointer, value in _list_fields(spec):
