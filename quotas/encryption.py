@@ -35,5 +35,15 @@ def decrypt(token: str) -> str:
 
 
 def rotate(token: str) -> str:
-    """The same value under the newest key."""
-    return _ring(tuple(settings.CONSOLE_FERNET_KEYS)).rotate(token.encode()).decode()
+    """Return the same value under the newest key: the token itself if it has that key.  Raises Unreadable."""
+    keys = tuple(settings.CONSOLE_FERNET_KEYS)
+    try:
+        _ring(keys[:1]).decrypt(token.encode())
+    except InvalidToken:
+        pass
+    else:
+        return token
+    try:
+        return _ring(keys).rotate(token.encode()).decode()
+    except InvalidToken as error:
+        raise Unreadable from error

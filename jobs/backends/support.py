@@ -35,12 +35,13 @@ class Support:
     """The support of a field on a backend.
 
     `test` is the one that looks, below tests/; `why` is a sentence that is marked for translation, where
-    there is something to say.
+    there is something to say.  `members` are the keys of a map that have an effect; None are all.
     """
 
     fate: Fate
     test: str = ""
     why: str = ""
+    members: frozenset[str] | None = None
 
 
 def honour(test: str, why: str = "") -> Support:
@@ -53,9 +54,9 @@ def leave_to_console(test: str, why: str = "") -> Support:
     return Support(Fate.CONSOLE, test, why)
 
 
-def approximate(why: str, test: str = "") -> Support:
+def approximate(why: str, test: str = "", members: frozenset[str] | None = None) -> Support:
     """Return the row of a field to which the job has something near."""
-    return Support(Fate.APPROXIMATED, test, why)
+    return Support(Fate.APPROXIMATED, test, why, members)
 
 
 def keep(why: str) -> Support:
@@ -66,6 +67,9 @@ def keep(why: str) -> Support:
 NOT_HERE: Final = _("Not available on this cluster.")
 OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
 """Reasons that several backends have."""
+
+MOUNT_OPTIONS: Final = frozenset({"medium", "sizeLimit", "endpoint", "region"})
+"""Options of mounts that mean something here: of memory mounts, and of object stores."""
 
 _OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
 
@@ -118,10 +122,16 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
 
 def find_support(table: Mapping[str, Support], path: str) -> Support | None:
     """Return the row for the field at a path, `roles[].nodes.only`; None where there is none."""
+    row = find_row(table, path)
+    return table[row] if row is not None else None
+
+
+def find_row(table: Mapping[str, Support], path: str) -> str | None:
+    """Return the path of the row for the field at a path: its own, or that of the nearest thing around it."""
     names = path.split(".")
     for count in range(len(names), 0, -1):
         around = ".".join(names[:count])
-        found = table.get(around) or table.get(around.removesuffix("[]"))
-        if found is not None:
-            return found
+        for each in (around, around.removesuffix("[]")):
+            if each in table:
+                return each
     return None

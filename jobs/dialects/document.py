@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from jobs.dialects import registry
 from jobs.dialects.base import Dialect, Fix, Note, Parsed, Position, Problem, Refused, Rendered
 from jobs.dialects.expansion_limit import ExpansionAllowance
-from jobs.dialects.positions import FieldPositions
+from jobs.dialects.positions import OF_JOB_SPEC, FieldPositions
 from jobs.dialects.reading_cache import read_once
 from jobs.spec import JobSpec
 
@@ -78,10 +78,12 @@ class Document:
 
     def locate_notes(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """Return notes on the text with lines and columns, for somebody who looks at them."""
-        return tuple(
-            note.at(self.locate(note.pointer)) if note.line is None and note.pointer else note
-            for note in notes
-        )
+        return tuple(map(self._locate_note, notes))
+
+    def _locate_note(self, note: Note) -> Note:
+        if note.line is not None or not note.pointer:
+            return note
+        return self.places.locate(note) if note.code in OF_JOB_SPEC else note.at(self.locate(note.pointer))
 
     def pin(self, dialect: str | None) -> Document:
         """Return the same text, taken for `dialect`, or for what it looks like."""

@@ -17,7 +17,7 @@ from jobs.dialects.fields import CONSOLE
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
 
-OF_JOB_SPEC: Final = frozenset({"lost", "approximated", "added", "kept_for_console"})
+OF_JOB_SPEC: Final = frozenset({"lost", "approximated", "added", "kept_for_console", "no_effect"})
 """Notes whose pointers are paths of the JobSpec."""
 
 _STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)(?:\[(?P<which>[^\]]*)\])?")

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobs.dialects.base import Note
+from jobs.dialects.spans import split
 from jobs.language import gettext
 from jobs.messages import extraction, manifests, requests, rules, scripts
 from jobs.messages.dialects import dialect_label
+from jobs.messages.fieldnames import field_name
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
+from jobs.messages.support import support_message
+
+_MAPS: Final = frozenset({"framework_options", "options", "labels"})
+"""Maps whose members are named alone: advanced settings, options of a mount, labels of nodes."""
 
 _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "tolerated_bom": (_("A byte order mark at the beginning was skipped."),),
@@ -150,6 +156,8 @@ def note_message(note: Note) -> str:
     """Return the sentence for a note."""
     if note.code == "command_mended":
         return _fixed_message(str(note.params.get("findings", "")))
+    if note.code == "no_effect":
+        return _unused_field(note)
     if note.code in rules.NOTES:
         return rules.rule_message(note.code, note.params)
     templates = _SENTENCES.get(note.code)
@@ -158,6 +166,16 @@ def note_message(note: Note) -> str:
     dialect = note.params.get("dialect")
     words = {"dialect": dialect_label(dialect)} if isinstance(dialect, str) else {}
     return say(templates, {**note.params, **words})
+
+
+def _unused_field(note: Note) -> str:
+    """Return the sentence for a field without effect; of a map it names the member."""
+    steps = split(note.pointer)
+    name = steps[-1] if steps[-2:-1] and steps[-2] in _MAPS else field_name(note.pointer)
+    return gettext("%(field)s: %(support)s") % {
+        "field": name,
+        "support": support_message("kept", str(note.params.get("why", ""))),
+    }
 
 
 def _fixed_message(findings: str) -> str:

@@ -16,8 +16,7 @@ from jobs.dialects import sweep_words
 from jobs.dialects.base import Array, Note, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.faults import fault
-from jobs.form import rules, sizes
-from jobs.form.target import describe_target
+from jobs.form import sizes
 from jobs.lifecycle import transitions
 from jobs.live import triggers
 from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
@@ -159,9 +158,8 @@ def resolve_job(user: User, document: Document, place: JobTarget, origin: Job | 
     if never := feasibility.problems(user, quota, meant):
         raise Refused(feasibility.locate(never, document))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    ruled = rules.notes(made_of.spec, describe_target(quota), document.dialect)
-    unfilled = sweep_words.notes(made_of.spec)
-    parsed = replace(meant, notes=(*noted, *feasibility.notes(quota, made_of.spec), *ruled, *unfilled))
+    there = feasibility.notes(quota, made_of.spec, document.dialect)
+    parsed = replace(meant, notes=(*noted, *there, *sweep_words.notes(made_of.spec)))
     return ResolvedJob(document.with_parsed(parsed), quota, made_of.uses)
 
 

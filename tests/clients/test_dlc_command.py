@@ -113,6 +113,21 @@ def test_interactive_submission_fails_with_its_job(dlc: Dlc) -> None:
     assert done.stdout.endswith("before the end\n")
 
 
+def test_quotas_and_instance_types_are_those_that_a_job_may_name(dlc: Dlc) -> None:
+    listed = dlc.run("get", "quota", "--workspace_id", "default")
+    assert listed.returncode == 0, listed.stderr
+    assert "default" in [line.split()[0] for line in listed.stdout.splitlines()[1:]]
+    shown = json.loads(dlc.run("get", "quota", "default", "-o", "json").stdout)
+    assert [each["Id"] for row in shown["Resources"] for each in row["Quotas"]] == ["default"]
+    unknown = dlc.run("get", "quota", "nothing")
+    assert (unknown.returncode, unknown.stderr) == (1, "Quota nothing not found, or no permission.\n")
+    specs = dlc.run("get", "specs", "--accelerator_type", "CPU", "--sort_by", "CPU", "--order", "asc")
+    assert specs.returncode == 0, specs.stderr
+    rows = [line.split() for line in specs.stdout.splitlines()[1:]]
+    assert rows
+    assert {row[1] for row in rows} == {"CPU"}
+
+
 def test_ended_job_is_deleted(dlc: Dlc) -> None:
     job = dlc.submit("xgboostjob", "--name=short", "--command=true", *COMMAND)
     dlc.wait_for(job, "Succeeded")

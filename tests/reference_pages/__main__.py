@@ -28,7 +28,7 @@ from tests.reference_pages.table import rows
 
 FOLDER: Final = CHECKOUT / "var" / "docs"
 DOCS: Final = CHECKOUT / "docs"
-COMMITTED: Final = ("compatible-apis.md",)
+COMMITTED: Final = ("backends-fields.md", "compatible-apis.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def build() -> Mapping[str, Page]:
         "dialect-fields.md": Page(fields.page(), frozenset({"dialect", "spelling", "source"})),
         "conversions.md": Page(conversions.page(), frozenset({"JobSpec", "from \\ to"})),
         "cluster-settings.md": Page(cluster_settings.page(), frozenset({"setting", "label", "meaning"})),
-        "backend-fields.md": Page(backends.page(), frozenset({"field", "there"})),
+        "backends-fields.md": Page(backends.page(), frozenset({"field", "there"})),
         "compatible-apis.md": Page(
             compatible_apis.page(), frozenset({"operation", "request", "scope", "field", "support"})
         ),

@@ -8,6 +8,7 @@ from typing import Final
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
     CONTRACT,
+    MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
     Support,
     approximate,
@@ -72,7 +73,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Any path where the nodes allow user namespaces; otherwise only below the working folder."),
     ),
     "mounts[].read_only": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
-    "mounts[].options": approximate(OPTIONS_OF_MEMORY, f"{_STAGING}::test_mounts_are_at_requested_paths"),
+    "mounts[].options": approximate(
+        OPTIONS_OF_MEMORY, f"{_STAGING}::test_mounts_are_at_requested_paths", MOUNT_OPTIONS
+    ),
     "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
     "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_requirements_in_code"),

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,7 +19,6 @@ from jobs.client.dlc.failure import UNREACHABLE, USAGE, ApiRefused
 from jobs.client.failure import CommandFailure
 from jobs.signatures import ACS3, SignedRequest, sign_acs3
 
-VERSION: Final = "2020-12-03"
 TIMEOUT: Final = httpx.Timeout(60, connect=10)
 TRIES: Final = 5
 FIRST_PAUSE_S: Final = 0.5
@@ -28,13 +28,29 @@ AWAY: Final = frozenset({429, 502, 503, 504})
 Answer = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service of the vendor: the first name of its hosts in the vendor's cloud, and its version.
+
+    A console answers all of them at one address.
+    """
+
+    host: str
+    version: str
+
+
+DLC: Final = Service("pai-dlc", "2020-12-03")
+WORKSPACES: Final = Service("aiworkspace", "2021-02-04")
+
+
 class Api:
     """A connection; `call` takes the action's name, its method and its path with the ids in place."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, service: Service = DLC) -> None:
         if not configuration.access_id or not configuration.access_key:
             raise CommandFailure("No access key. Use: dlc config --access_id ID --access_key SECRET", USAGE)
-        self._configuration = configuration
+        self._configuration, self._service = configuration, service
+        self._url = configuration.url.replace(f"//{DLC.host}.", f"//{service.host}.")
         self._http = httpx.Client(timeout=TIMEOUT, follow_redirects=False)
 
     def __enter__(self) -> Self:
@@ -60,7 +76,7 @@ class Api:
         """Return the answer of an operation.  Raises ApiRefused, CommandFailure."""
         response = self._send(action, method, path, query or {}, body)
         if response is None:
-            raise CommandFailure(f"No answer from {self._configuration.url}.", UNREACHABLE)
+            raise CommandFailure(f"No answer from {self._url}.", UNREACHABLE)
         return _read(response)
 
     def _send(
@@ -69,39 +85,40 @@ class Api:
         """Send a request; None if no answer came.  A redirect is not followed: it was not signed."""
         content = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         words = urlencode(query)
-        url = f"{self._configuration.url}{path}" + (f"?{words}" if words else "")
-        headers = sign(self._configuration, action, method, url, content)
+        url = f"{self._url}{path}" + (f"?{words}" if words else "")
+        headers = self._sign(action, method, url, content)
         try:
             return self._http.request(method, url, headers=headers, content=content)
         except httpx.TransportError:
             return None
 
+    def _sign(self, action: str, method: str, url: str, content: bytes) -> dict[str, str]:
+        """Return the headers of a request, with its signature."""
+        target = urlsplit(url)
+        headers = {
+            "host": target.netloc,
+            "accept": "application/json",
+            "user-agent": "dlc",
+            "x-acs-version": self._service.version,
+            "x-acs-action": action,
+            "x-acs-date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "x-acs-signature-nonce": secrets.token_hex(16),
+            "x-acs-content-sha256": hashlib.sha256(content).hexdigest(),
+        }
+        if content:
+            headers["content-type"] = "application/json; charset=utf-8"
+        names = sorted(
+            name for name in headers if name.startswith("x-acs-") or name in {"host", "content-type"}
+        )
+        request = SignedRequest(method, target.path, target.query, headers, content)
+        signature = sign_acs3(request, names, self._configuration.access_key)
+        credential = f"Credential={self._configuration.access_id},SignedHeaders={';'.join(names)}"
+        return {**headers, "authorization": f"{ACS3} {credential},Signature={signature}"}
+
 
 def path_of(*parts: str) -> str:
     """Return the path of a resource: `path_of("jobs", id)`."""
     return "/api/v1/" + "/".join(quote(part, safe="~") for part in parts)
-
-
-def sign(configuration: Configuration, action: str, method: str, url: str, content: bytes) -> dict[str, str]:
-    """Return the headers of a request, with its signature."""
-    target = urlsplit(url)
-    headers = {
-        "host": target.netloc,
-        "accept": "application/json",
-        "user-agent": "dlc",
-        "x-acs-version": VERSION,
-        "x-acs-action": action,
-        "x-acs-date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "x-acs-signature-nonce": secrets.token_hex(16),
-        "x-acs-content-sha256": hashlib.sha256(content).hexdigest(),
-    }
-    if content:
-        headers["content-type"] = "application/json; charset=utf-8"
-    names = sorted(name for name in headers if name.startswith("x-acs-") or name in {"host", "content-type"})
-    request = SignedRequest(method, target.path, target.query, headers, content)
-    signature = sign_acs3(request, names, configuration.access_key)
-    claim = f"Credential={configuration.access_id},SignedHeaders={';'.join(names)},Signature={signature}"
-    return {**headers, "authorization": f"{ACS3} {claim}"}
 
 
 def _read(response: httpx.Response) -> Answer:

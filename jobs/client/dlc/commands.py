@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from jobs.client.dlc import configuration, output
-from jobs.client.dlc.api import Answer, Api, path_of
+from jobs.client.dlc.api import DLC, WORKSPACES, Answer, Api, Service, path_of
 from jobs.client.dlc.configuration import NAMES, Configuration
 from jobs.client.dlc.failure import REFUSED, USAGE
 from jobs.client.dlc.progress import follow_log, wait_for_end
@@ -23,6 +23,10 @@ _COLUMNS: Final = (
 _HEADER: Final = (*_COLUMNS[0], *_COLUMNS[1])
 """Columns of a list of jobs; scripts take the name from the first, the ID from the second, the status from
 the eighth."""
+
+_SPEC_HEADER: Final = ("InstanceType", "AcceleratorType", "Cpu", "Memory", "Gpu", "GpuType", "IsAvailable")
+_QUOTA_HEADER: Final = ("QuotaId", "QuotaName", "WorkspaceId", "ResourceType", "Mode", "CPU", "Memory", "GPU")
+"""Columns of the lists of instance types and of quotas; memory is in GiB."""
 
 _SECRET: Final = "access_key"  # noqa: S105 the name of a flag
 _ASKED: Final = ("access_id", _SECRET, "endpoint")
@@ -49,10 +53,10 @@ def _ask(name: str) -> str:
     return (getpass.getpass(prompt) if name == _SECRET else input(prompt)).strip()
 
 
-def connect(arguments: argparse.Namespace) -> Api:
+def connect(arguments: argparse.Namespace, service: Service = DLC) -> Api:
     """Return a connection as the flags and the stored configuration say.  Raises CommandFailure."""
     flags = {name: _flag(arguments, name) for name in NAMES}
-    return Api(configuration.merge(configuration.read(_path(arguments)), flags))
+    return Api(configuration.merge(configuration.read(_path(arguments)), flags), service)
 
 
 def _flag(arguments: argparse.Namespace, name: str) -> str:
@@ -85,17 +89,58 @@ def _events(api: Api, arguments: argparse.Namespace) -> Any:
 
 
 def _list(api: Api, arguments: argparse.Namespace) -> int:
-    query = {name: value for name, value in vars(arguments).items() if name[:1].isupper() and value}
-    answer = api.get("ListJobs", path_of("jobs"), **query)
-    if arguments.output == "json":
-        output.write_json(answer)
-    else:
-        output.write_columns(_HEADER, [_row(job) for job in answer.get("Jobs") or ()])
+    answer = api.get("ListJobs", path_of("jobs"), **_query(arguments))
+    _print_rows(answer, _HEADER, [_row(job) for job in answer.get("Jobs") or ()], arguments)
     return 0
 
 
-def _row(job: Mapping[str, Any]) -> list[Any]:
-    return [job.get(name) for name in _HEADER]
+def _query(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the parameters that the flags give; they alone begin with a capital letter."""
+    return {name: value for name, value in vars(arguments).items() if name[:1].isupper() and value}
+
+
+def _print_rows(
+    answer: Answer, header: Sequence[str], rows: Iterable[Sequence[object]], arguments: argparse.Namespace
+) -> None:
+    if arguments.output == "json":
+        output.write_json(answer)
+    else:
+        output.write_columns(header, rows)
+
+
+def _row(each: Mapping[str, Any], header: Sequence[str] = _HEADER) -> list[Any]:
+    return [each.get(name) for name in header]
+
+
+def get_specs(arguments: argparse.Namespace) -> int:
+    """Print the instance types that a job may name as its spec."""
+    with connect(arguments) as api:
+        answer = api.get("ListEcsSpecs", path_of("ecsspecs"), **_query(arguments))
+    rows = [_row(each, _SPEC_HEADER) for each in answer.get("EcsSpecs") or ()]
+    _print_rows(answer, _SPEC_HEADER, rows, arguments)
+    return 0
+
+
+def get_quota(arguments: argparse.Namespace) -> int:
+    """Print quotas with their limits.  Raises CommandFailure if there is none of the ID that is given."""
+    query = {"ProductTypes": "DLC", "Verbose": "true", **_query(arguments)}
+    if arguments.quota:
+        query["QuotaIds"] = arguments.quota
+    with connect(arguments, WORKSPACES) as api:
+        answer = api.get("ListResources", path_of("resources"), **query)
+    rows = [_quota_row(each, quota) for each in answer.get("Resources") or () for quota in each["Quotas"]]
+    if arguments.quota and not rows:
+        raise CommandFailure(f"Quota {arguments.quota} not found, or no permission.", REFUSED)
+    _print_rows(answer, _QUOTA_HEADER, rows, arguments)
+    return 0
+
+
+def _quota_row(resource: Mapping[str, Any], quota: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of a quota; a limit that it lacks is empty."""
+    limits = {each["Name"]: each["Value"] for each in quota.get("Specs") or ()}
+    name = quota.get("DisplayName") or quota.get("Name")
+    place = (resource.get("WorkspaceId"), resource.get("ResourceType"), quota.get("Mode"))
+    return [quota.get("Id"), name, *place, *(limits.get(each) for each in ("cpu", "memory", "gpu"))]
 
 
 def get_pod(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from jobs.client.dlc.configuration import PROTOCOLS
@@ -31,6 +31,21 @@ _FILTERS: Final = (
     (("--page_size",), "PageSize", "jobs on a page"),
 )
 """Flags of the list of jobs: the parameter of ListJobs, and what it is."""
+
+_PAGES: Final = _FILTERS[-2:]
+_QUOTAS: Final = (
+    (("--workspace_id", "-w"), "WorkspaceId", "ID of the workspace"),
+    *_PAGES,
+)
+_SPECS: Final = (
+    (("--instance_types",), "InstanceTypes", "names of instance types, comma-separated"),
+    (("--accelerator_type",), "AcceleratorType", "CPU or GPU"),
+    (("--resource_type",), "ResourceType", "ECS or Lingjun"),
+    (("--sort_by",), "SortBy", "CPU, GPU, Memory or GmtCreateTime"),
+    (("--order",), "Order", "asc or desc"),
+    *_PAGES,
+)
+"""Flags of the lists of quotas (ListResources) and of instance types (ListEcsSpecs)."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -83,17 +98,27 @@ def _add_connection(made: argparse.ArgumentParser) -> None:
 
 
 def _add_get(commands: Any) -> None:
-    get = commands.add_parser("get", help="show jobs, or a pod's events")
+    get = commands.add_parser("get", help="show jobs, a pod's events, quotas or instance types")
     kinds = get.add_subparsers(required=True, metavar="KIND", parser_class=Parser)
     job = _command(kinds, "job", "show a job, or list jobs", _runner("get_job"))
     job.add_argument("job", nargs="?", metavar="JOB", help="ID of a job; all jobs without it")
     job.add_argument("--show_detail", action="store_true", help="accepted; details are always shown")
     job.add_argument("--events", action="store_true", help="show the job's events too")
     job.add_argument("--max_events_num", metavar="N", help="maximum number of events")
-    for flags, parameter, about in _FILTERS:
-        job.add_argument(*flags, dest=parameter, metavar=parameter, help=about)
+    _add_query(job, _FILTERS)
+    quota = _command(kinds, "quota", "list resource quotas, or show one", _runner("get_quota"))
+    quota.add_argument("quota", nargs="?", metavar="QUOTA", help="ID of a quota (resource_id of a job)")
+    _add_query(quota, _QUOTAS)
+    specs = _command(kinds, "specs", "list instance types (ECS specs)", _runner("get_specs"))
+    _add_query(specs, _SPECS)
     pod = _command(kinds, "pod", "show the events of a pod", _runner("get_pod"))
     _add_pod(pod)
+
+
+def _add_query(made: argparse.ArgumentParser, rows: Iterable[tuple[tuple[str, ...], str, str]]) -> None:
+    """Add the flags of the parameters of an operation that lists."""
+    for flags, parameter, about in rows:
+        made.add_argument(*flags, dest=parameter, metavar=parameter, help=about)
 
 
 def _add_stop_and_delete(commands: Any) -> None:

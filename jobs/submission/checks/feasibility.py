@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs import trees
 from jobs.assets import resolution
-from jobs.backends import fixed_ports
+from jobs.backends import effects, fixed_ports, registry
 from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
@@ -26,7 +26,8 @@ from jobs.facilities import (
     split_data,
     without_login,
 )
-from jobs.form import sizes
+from jobs.form import rules, sizes
+from jobs.form.target import describe_target
 from jobs.spec import (
     CodeSource,
     Framework,
@@ -61,6 +62,8 @@ NOTED_BLINDLY: Final = frozenset({"no_image", "asset_unknown"})
 
 NEEDS_SLURM: Final = "needs_slurm"
 UNKNOWN_SIZE: Final = "amounts_unknown"
+
+NO_EFFECT: Final = "no_effect"
 
 _DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
 _OF_THE_JOB: Final = ("emptydir://", "job://")
@@ -110,20 +113,35 @@ def select_notes(quota: Quota, noted: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(note for note in noted if note.code not in left_out)
 
 
-def notes(quota: Quota, spec: JobSpec) -> tuple[Note, ...]:
-    """Return notes on what the quota's cluster will do differently; pointers are the JobSpec's."""
+def notes(quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
+    """Return notes on a job at its target; pointers are the JobSpec's.
+
+    They are about what has no effect there, what its cluster does differently, and the rules of the vendors'
+    pages that the job violates.
+    """
+    ruled = rules.notes(spec, describe_target(quota), dialect)
+    return (*_unused_fields(quota, spec), *_differences(quota, spec), *ruled)
+
+
+def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
+    """Yield notes on what the quota's cluster will do differently."""
     facilities, cluster = facilities_of(quota), quota.cluster.name
     if facilities is None:
-        return ()
-    found = []
+        return
     image = next((role.image for role in spec.roles if role.image), "")
     if image and facilities.plain and not facilities.images:
-        found.append(Note("image_not_used", "", {"cluster": cluster, "image": image}))
+        yield Note("image_not_used", "", {"cluster": cluster, "image": image})
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
-        found.append(Note("ports_moved", "", {"cluster": cluster, "label": label}))
+        yield Note("ports_moved", "", {"cluster": cluster, "label": label})
     if _is_restricted(quota) and _network(facilities, spec) == HOST_NETWORK:
-        found.append(Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name}))
-    return tuple(found)
+        yield Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name})
+
+
+def _unused_fields(quota: Quota, spec: JobSpec) -> Iterator[Note]:
+    """Yield a note on each field that has no effect on the quota's cluster."""
+    for each in effects.find_unused_fields(spec, registry.support_of(quota.cluster.backend)):
+        if each.pointer != "/workspace" or spec.workspace != quota.workspace.slug:
+            yield Note(NO_EFFECT, each.pointer, {"why": each.why, "cluster": quota.cluster.name})
 
 
 def describe_network(quota: Quota, spec: JobSpec) -> str:

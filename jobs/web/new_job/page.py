@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from jobs import dialects, submission
 from jobs.dialects.base import Position, Problem, Refused
+from jobs.dialects.dlc import limits
 from jobs.dialects.document import Document
 from jobs.form.dialect_support import DEFAULT_DIALECT
 from jobs.form.file_form import FormResult, read
@@ -132,14 +133,15 @@ def _find_beginning(request: SignedIn) -> Beginning:
 
 
 def _default_file(user: User) -> Document:
-    """A job file that can be filled in by the form."""
+    """A job file that can be filled in by the form; its time limit is the default of PAI-DLC's pages."""
     name = free_name(user, NEW_NAME) if Job.objects.filter(owner=user, name=NEW_NAME).exists() else NEW_NAME
     role = RoleSpec(
         name="Worker",
         command='echo "Hello World"',
         resources=Resources(cpu_milli=1000, memory_mib=2048),
     )
-    spec = JobSpec(name=name, framework=Framework.PYTORCH, roles=(role,))
+    time_limit_s = limits.DEFAULT_RUNNING_MINUTES.value * 60
+    spec = JobSpec(name=name, framework=Framework.PYTORCH, roles=(role,), time_limit_s=time_limit_s)
     return dialects.get(DEFAULT_DIALECT).render(spec, {}).document.pin(None)
 
 

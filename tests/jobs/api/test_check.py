@@ -96,3 +96,19 @@ def test_check_offers_a_command_as_start_command(people: People) -> None:
     [problem] = told["problems"]
     assert (told["ok"], problem["code"], problem["fix"]["pointer"]) == (False, "is_a_command", "")
     assert body_of(api(people.owner).post("check", {"file": problem["fix"]["value"]}))["ok"] is True
+
+
+def test_check_and_submission_note_a_field_without_effect(people: People) -> None:
+    text = file(extras={"jobConsole": {"reserve_after": {"seconds": 600}}})
+    someone = api(people.owner)
+    (note,) = (
+        each
+        for each in body_of(someone.post("check", {"file": text}))["notes"]
+        if each["code"] == "no_effect"
+    )
+    assert note["message"] == (
+        "Retention: No effect on this cluster (kept for export). Resources are released when the job ends."
+    )
+    assert isinstance(note["line"], int)
+    accepted = someone.post("jobs", {"file": text}).json()
+    assert "no_effect" in [each["code"] for each in accepted["notes"]]

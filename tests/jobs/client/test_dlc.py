@@ -367,6 +367,49 @@ def test_list_of_jobs_is_in_columns_that_scripts_can_split(
     assert json.loads(capsys.readouterr().out)["TotalCount"] == 2
 
 
+def test_instance_types_are_listed_in_columns(
+    dlc: Dlc, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {
+        "InstanceType": "ecs.g6.large",
+        "Cpu": 2,
+        "Memory": 8,
+        "Gpu": 0,
+        "GpuType": "",
+        "IsAvailable": True,
+    }
+    server.replies = [(200, {"EcsSpecs": [{**spec, "AcceleratorType": "CPU"}], "TotalCount": 1})]
+    capsys.readouterr()
+    assert dlc("get", "specs", "--accelerator_type", "CPU", "--page_size=5") == 0
+    header, row = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert dict(zip(header, row, strict=True)) == {
+        **{name: str(value) for name, value in spec.items()},
+        "AcceleratorType": "CPU",
+        "GpuType": "-",
+    }
+    [request] = server.requests
+    assert (request.path, request.headers["x-acs-action"]) == ("/api/v1/ecsspecs", "ListEcsSpecs")
+    assert request.query == {"AcceleratorType": ["CPU"], "PageSize": ["5"]}
+
+
+def test_quotas_are_listed_by_the_workspace_service(
+    dlc: Dlc, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specs = [{"Name": "cpu", "Type": "core", "Value": "8"}]
+    quota = {"Id": "quota1", "DisplayName": "Night runs", "Mode": "isolate", "Specs": specs}
+    resource = {"WorkspaceId": "vision", "ResourceType": "ECS", "Quotas": [quota]}
+    server.replies = [(200, {"Resources": [resource]}), (200, {"Resources": []})]
+    capsys.readouterr()
+    assert dlc("get", "quota", "-w", "vision") == 0
+    row = capsys.readouterr().out.splitlines()[1].split()
+    assert row == ["quota1", "Night_runs", "vision", "ECS", "isolate", "8", "-", "-"]
+    assert dlc("get", "quota", "other") == REFUSED
+    assert capsys.readouterr().err == "Quota other not found, or no permission.\n"
+    first, second = server.requests
+    assert (first.path, first.headers["x-acs-version"]) == ("/api/v1/resources", "2021-02-04")
+    assert (first.query["WorkspaceId"], second.query["QuotaIds"]) == (["vision"], ["other"])
+
+
 def test_stopped_job_is_waited_for(dlc: Dlc, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.replies = [(200, CREATED), (200, {"Status": "Stopping"}), (200, {"Status": "Stopped"})]
     assert dlc("stop", "job", JOB, "--force") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from console.home import CHECKOUT
+from jobs.client import errors
+from jobs.client.python_client import Client
 from jobs.models import Job
 from quotas.accounts import tokens
 from quotas.models import User
@@ -19,6 +23,7 @@ __all__ = ["venv"]
 pytestmark = pytest.mark.once
 
 SECONDS = 120
+PAGE = CHECKOUT / "docs" / "clients" / "python.md"
 Run = Callable[[str], str]
 
 PROGRAM = r"""
@@ -132,6 +137,36 @@ def test_client_raises_an_exception_for_each_refusal(run: Run) -> None:
         fails(UnavailableError, lambda: Client("http://127.0.0.1:9", token, retries=1).get("a"))
         """
     )
+
+
+@pytest.mark.usefixtures("file_gateway")
+def test_client_example_of_its_page_runs_as_it_stands(
+    console: str, person: User, venv: Path, tmp_path: Path
+) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    token = tokens.issue(person, scopes=["read", "submit", "stop", "exec"], lifetime=timedelta(days=1))
+    done = subprocess.run(
+        [f"{venv}/bin/python", "-c", example],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "JOB_CONSOLE_URL": console, "JOB_CONSOLE_TOKEN": token},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    log, ended, files, copy = done.stdout.splitlines()
+    assert (log, copy) == ("hello", "hello")
+    assert re.fullmatch(r"hello SUCCEEDED \{'\w+/0': 0\}", ended)
+    assert files.startswith("True [")
+    assert "'greeting.txt'" in files
+
+
+def test_client_page_names_every_method_and_error() -> None:
+    page = PAGE.read_text()
+    methods = [name for name in vars(Client) if not name.startswith("_")]
+    assert [name for name in methods if f"| `{name}(" not in page] == []
+    assert [name for name in vars(errors) if name.endswith("Error") and f"`{name}`" not in page] == []
 
 
 def test_client_submits_a_job_spec(run: Run) -> None:
