@@ -257,7 +257,7 @@ def test_form_by_keyboard_alone_submits_helloworld_of_the_manual(page: Page) -> 
             }
         ],
         "UserCommand": 'nvidia-smi || echo "Hello World"',
-        "JobMaxRunningTimeMinutes": 0,
+        "JobMaxRunningTimeMinutes": 1800,
     }
     assert json.loads(text(page).input_value()) == wanted
     page.keyboard.press("Control+Enter")

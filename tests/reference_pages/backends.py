@@ -13,7 +13,8 @@ INTRODUCTION = """\
 # What a backend does with a job
 
 For each field of a job, what becomes of it on each backend. The form of a new job says the same beside its
-fields; page, API and command line note each field of a file that is kept without effect. `make docs` makes this page.
+fields; page, API and command line note each field of a file that has no effect there.
+`make docs` makes this page.
 
 - **honoured**: the job has it; the test looks from inside a running job, or at what became of it
 - **console**: the console sees to it, whatever the backend
@@ -43,4 +44,9 @@ def _rows(backend: str) -> Iterator[tuple[str, ...]]:
     for path, _default in paths():
         found = find_support(support, path)
         if found is not None:
-            yield code(path), _SHOWN[found.fate], cell(found.why), code(f"tests/{found.test}") if found.test else ""
+            yield (
+                code(path),
+                _SHOWN[found.fate],
+                cell(found.why),
+                code(f"tests/{found.test}") if found.test else "",
+            )
