@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Protocol
@@ -109,10 +110,10 @@ def _measure(engine: Engine, sizes: Sizes) -> Measured:
         by_hand.append(_line_by_hand())
     wait_for(lambda: not engine.count_live(), PATIENCE_S, 0.1)
     short_s = _seconds_until(
-        lambda: [engine.submit("true") for _ in range(sizes.short)], lambda: not engine.count_live()
+        partial(_submit_all, engine, "true", sizes.short), lambda: not engine.count_live()
     )
     running_s = _seconds_until(
-        lambda: [engine.submit("exec " + " ".join(SLEEP)) for _ in range(sizes.sleeping)],
+        partial(_submit_all, engine, "exec " + " ".join(SLEEP), sizes.sleeping),
         lambda: engine.count_running() >= sizes.sleeping,
     )
     time.sleep(SETTLED_S)
@@ -137,6 +138,11 @@ def _measure(engine: Engine, sizes: Sizes) -> Measured:
         replicas_s=replicas_s,
         load=max(loads),
     )
+
+
+def _submit_all(engine: Engine, command: str, count: int) -> None:
+    for _ in range(count):
+        engine.submit(command)
 
 
 def _figures(network: str, ours: Measured, peer: Measured | None, sizes: Sizes) -> Iterator[Figure]:
