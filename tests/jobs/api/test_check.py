@@ -110,5 +110,5 @@ def test_check_and_submission_note_a_field_without_effect(people: People) -> Non
         "Retention: No effect on this cluster (kept for export). Resources are released when the job ends."
     )
     assert isinstance(note["line"], int)
-    accepted = someone.post("jobs", {"file": text}).json()
+    accepted = body_of(someone.post("jobs", {"file": text}), 201)
     assert "no_effect" in [each["code"] for each in accepted["notes"]]
