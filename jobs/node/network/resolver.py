@@ -11,15 +11,15 @@ import secrets
 import socket
 import struct
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, cast
 
 from jobs.node.network import dns_messages
 from jobs.node.network.dns_messages import Kind, Malformed, Query, Result, Unanswerable
+from jobs.node.network.rules import INTERNET, EgressRule
 
 PORT: Final = 53
-INTERNET: Final = "internet"
 
 MOST_PENDING: Final = 128
 """Queries to the machine's resolvers at a time; more are answered that it failed."""
@@ -56,7 +56,9 @@ class Upstream:
         return self._servers
 
     def _admits(self, server: str) -> bool:
-        return any(rule == INTERNET or _matches(rule, server, self.port) for rule in self._egress)
+        return any(
+            rule == INTERNET or EgressRule.parse(rule).admits(server, self.port) for rule in self._egress
+        )
 
 
 def _name_servers(text: str) -> list[str]:
@@ -68,15 +70,6 @@ def _name_servers(text: str) -> list[str]:
 def _is_address(text: str) -> bool:
     try:
         return bool(ip_address(text))
-    except ValueError:
-        return False
-
-
-def _matches(rule: str, server: str, port: int) -> bool:
-    """Tell whether a rule, `192.0.2.0/24:53`, admits that port of a server."""
-    network, _, number = rule.rpartition(":")
-    try:
-        return number == str(port) and ip_address(server) in ip_network(network.strip("[]"), strict=False)
     except ValueError:
         return False
 

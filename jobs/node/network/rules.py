@@ -57,6 +57,11 @@ class EgressRule:
             raise ValueError(text)
         return cls(network, range(first, last + 1))
 
+    def admits(self, address: str, port: int) -> bool:
+        """Tell whether packets to a port of an address may pass; never to an IPv6 address."""
+        found = ipaddress.ip_address(address)
+        return found in self.network and (not self.ports or port in self.ports)
+
     def as_match(self) -> str:
         """Return the condition of a rule for the packet filter."""
         match = f"ip daddr {self.network}"

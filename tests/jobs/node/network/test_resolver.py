@@ -177,7 +177,8 @@ def test_resolver_fails_over_and_tells_failure(tmp_path: Path, monkeypatch: pyte
         (("internet",), ("192.0.2.53", "198.51.100.1")),
         (("192.0.2.0/24:443", "198.51.100.1/32:53"), ("198.51.100.1",)),
         (("192.0.2.0/24:53",), ("192.0.2.53",)),
-        (("[2001:db8::]/32:53", "nonsense"), ()),
+        (("192.0.2.0/24",), ("192.0.2.53",)),
+        (("198.51.100.0/24:50-60",), ("198.51.100.1",)),
     ],
 )
 def test_upstream_admits_resolvers_that_egress_admits(
