@@ -98,14 +98,14 @@ class PortMonitor:
     def look(self) -> bool:
         """Tell whether anything is served otherwise than at the last look."""
         running = [one for one in self._handles if one.running]
-        owners = running if self._searches else [one for one in running if self._announced(one)]
+        owners = running if self._searches else [one for one in running if self._list_announced(one)]
         self._sockets.look(running, owners)
         changed = False
         for one in self._handles:
             served = tuple(self._look_at(one)) if one.running else ()
             changed |= served != one.served
             one.served = served
-        announced = ((one.place.position, self._announced(one)) for one in running)
+        announced = ((one.place.position, self._list_announced(one)) for one in running)
         self._probes.drop_others({(at, port) for at, said in announced for port in said if said[port].probe})
         return changed
 
@@ -114,11 +114,11 @@ class PortMonitor:
         self._probes.drop_others(())
         self._sockets.close()
 
-    def _announced(self, one: ReplicaHandle) -> Mapping[int, AnnouncedPort]:
+    def _list_announced(self, one: ReplicaHandle) -> Mapping[int, AnnouncedPort]:
         return self._announcements.of(one.place.position)
 
     def _look_at(self, one: ReplicaHandle) -> Iterator[Served]:
-        announced, slots = self._announced(one), one.place.slot.ports
+        announced, slots = self._list_announced(one), one.place.slot.ports
         asked = {port: label for label in one.place.role.labels for port in slots[label]}
         others = sorted(self._sockets.list_ports(one) - {*asked, *announced} - {*self._ephemeral})
         for port, label in asked.items():
