@@ -52,7 +52,7 @@ class Unanswerable(ValueError):
     """No query at all, which deserves no answer."""
 
 
-class Malformed(ValueError):
+class MalformedQuery(ValueError):
     """A query that says nothing; the answer is Result.MALFORMED."""
 
 
@@ -74,15 +74,15 @@ class Query:
 
 
 def parse_query(packet: bytes) -> Query:
-    """Read a query with one question.  Raises Unanswerable or Malformed."""
+    """Read a query with one question.  Raises Unanswerable or MalformedQuery."""
     if not _HEADER.size <= len(packet) <= MOST_BYTES or packet[2] & _IS_RESPONSE >> 8:
         raise Unanswerable
     number, flags, questions, *_counts = _HEADER.unpack_from(packet)
     if questions != 1:
-        raise Malformed
+        raise MalformedQuery
     name, end = _read_name(packet)
     if len(packet) < end + _QUESTION.size:
-        raise Malformed
+        raise MalformedQuery
     kind, group = _QUESTION.unpack_from(packet, end)
     question = packet[_HEADER.size : end + _QUESTION.size]
     return Query(number, flags, name, kind, group == _IN, question)
@@ -97,11 +97,11 @@ def _read_name(packet: bytes) -> tuple[str, int]:
         label = packet[at + 1 : at + 1 + size]
         at += 1 + size
         if size > _LONGEST_LABEL or len(label) < size or at - _HEADER.size > _LONGEST_NAME:
-            raise Malformed
+            raise MalformedQuery
         if not size:
             return ".".join(labels), at
         labels.append(label.decode("latin-1").lower())
-    raise Malformed
+    raise MalformedQuery
 
 
 def reject(packet: bytes) -> bytes:

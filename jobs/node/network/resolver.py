@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from jobs.node.network import dns_messages
-from jobs.node.network.dns_messages import Kind, Malformed, Query, Result, Unanswerable
+from jobs.node.network.dns_messages import Kind, MalformedQuery, Query, Result, Unanswerable
 from jobs.node.network.rules import INTERNET, EgressRule
 
 PORT: Final = 53
@@ -149,7 +149,7 @@ class Resolver(asyncio.DatagramProtocol):
             query = dns_messages.parse_query(packet)
         except Unanswerable:
             return None
-        except Malformed:
+        except MalformedQuery:
             send(dns_messages.reject(packet))
             return None
         answer = self._answer(query)

@@ -7,7 +7,7 @@ was given is kept free for it, so whoever listens there is taken for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,18 +26,20 @@ _TRIES: Final = 3
 class HostSockets:
     """The machine's listening sockets; `uid` is the job's user, None where that tells nothing."""
 
-    def __init__(self, path: Path, plan: Plan, uid: int | None) -> None:
-        house = plan.house
+    def __init__(
+        self, path: Path, plan: Plan, uid: int | None, list_listeners: Callable[[], Sequence[Listener]]
+    ) -> None:
+        house, self._list_listeners = plan.house, list_listeners
         self._host, self._uid = house.host_ip, uid
         self._owners = SocketOwners(path)
         self._range = range(house.port_range[0], house.port_range[1] + 1) if house.port_range else range(0)
         self._most_ports = house.most_ports
-        self._table: list[Listener] = []
+        self._table: Sequence[Listener] = ()
         self.too_many: Reason | None = None
 
     def look(self, running: Sequence[ReplicaHandle], owners: Collection[ReplicaHandle]) -> None:
         """List the machine's sockets, and find those of `owners`; of all when there are very many."""
-        table = self._table = listening_sockets.list_listeners()
+        table = self._table = self._list_listeners()
         wide = [each for each in table if each.port in self._range and self._uid in (None, each.uid)]
         crowded = len(wide) > self._most_ports > 0
         inodes = {each.inode for each in table if self._uid in (None, each.uid)}

@@ -7,12 +7,13 @@ listens there is taken for it.  Of any other port nothing is believed there (`ho
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from jobs.node import listening_sockets
+from jobs.node.listening_sockets import Listener
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.announced_ports import AnnouncedPort, Announcements
 from jobs.node.supervisor.host_sockets import HostSockets
@@ -72,14 +73,24 @@ class Sockets(Protocol):
 
 
 class PortMonitor:
-    """Looks at the ports of an attempt's replicas."""
+    """Looks at the ports of an attempt's replicas, in the host's network among those that `list_listeners`
+    returns.
+    """
 
-    def __init__(self, path: Path, plan: Plan, handles: Sequence[ReplicaHandle]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        handles: Sequence[ReplicaHandle],
+        list_listeners: Callable[[], Sequence[Listener]] = listening_sockets.list_listeners,
+    ) -> None:
         house = plan.house
         persons = house.isolation == Isolation.PERSONS and not house.engine
         uid = plan.uid if persons else None
         self._handles, self._searches = handles, len(handles) <= MOST_SEARCHED
-        self._sockets: Sockets = OwnSockets(plan) if plan.network else HostSockets(path, plan, uid)
+        self._sockets: Sockets = (
+            OwnSockets(plan) if plan.network else HostSockets(path, plan, uid, list_listeners)
+        )
         self._ephemeral = listening_sockets.ephemeral()
         self._announcements = Announcements(path, {p.position: p.name for p in plan.replicas()}, uid)
         self._probes = ReadinessProbes()
@@ -98,14 +109,14 @@ class PortMonitor:
     def look(self) -> bool:
         """Tell whether anything is served otherwise than at the last look."""
         running = [one for one in self._handles if one.running]
-        owners = running if self._searches else [one for one in running if self._announced(one)]
+        owners = running if self._searches else [one for one in running if self._list_announced(one)]
         self._sockets.look(running, owners)
         changed = False
         for one in self._handles:
             served = tuple(self._look_at(one)) if one.running else ()
             changed |= served != one.served
             one.served = served
-        announced = ((one.place.position, self._announced(one)) for one in running)
+        announced = ((one.place.position, self._list_announced(one)) for one in running)
         self._probes.drop_others({(at, port) for at, said in announced for port in said if said[port].probe})
         return changed
 
@@ -114,11 +125,11 @@ class PortMonitor:
         self._probes.drop_others(())
         self._sockets.close()
 
-    def _announced(self, one: ReplicaHandle) -> Mapping[int, AnnouncedPort]:
+    def _list_announced(self, one: ReplicaHandle) -> Mapping[int, AnnouncedPort]:
         return self._announcements.of(one.place.position)
 
     def _look_at(self, one: ReplicaHandle) -> Iterator[Served]:
-        announced, slots = self._announced(one), one.place.slot.ports
+        announced, slots = self._list_announced(one), one.place.slot.ports
         asked = {port: label for label in one.place.role.labels for port in slots[label]}
         others = sorted(self._sockets.list_ports(one) - {*asked, *announced} - {*self._ephemeral})
         for port, label in asked.items():

@@ -31,7 +31,7 @@ Answer = tuple[Unready | None, Params]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a connection reaches a replica: a host, in the network of the process `pid` (None: in ours)."""
+    """An address that reaches a replica in the network of the process `pid`; None is this process' own."""
 
     host: str
     pid: int | None = None

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,19 @@ def containers(bench: LocalBench) -> str:
         "{{.Names}}",
     ]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_container_has_names_of_all_replicas_in_own_network(bench: LocalBench) -> None:
+    if not bench.config.has_own_network(Isolation.PERSONS, ("podman",)):
+        pytest.skip("no own networks here")
+    command = "cat /proc/sys/kernel/hostname /etc/hosts /etc/resolv.conf; echo $PAI_CONTAINER_HOST_IP"
+    submission = bench.submission(inside(command, replicas=2, completion={"min_succeeded": 2}))
+    handle = bench.backend.submit(replace(submission, egress=()))
+    wait_until_over(bench.backend, handle)
+    lines = log_of(bench.backend, handle, index=1).splitlines()
+    name = f"{submission.job_id}-worker"
+    assert (lines[0], lines[-2], lines[-1]) == (f"{name}-1", "nameserver 169.254.77.1", "10.66.0.3")
+    assert {f"10.66.0.2\t{name}-0 worker-0", f"10.66.0.3\t{name}-1 worker-1"} <= set(lines)
 
 
 def test_image_command_runs_with_job_environment(bench: LocalBench) -> None:

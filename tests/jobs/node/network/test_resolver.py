@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.node.network import dns_messages, resolver
-from jobs.node.network.dns_messages import Malformed, Query, Result, Unanswerable
+from jobs.node.network.dns_messages import MalformedQuery, Query, Result, Unanswerable
 from jobs.node.network.resolver import Resolver, Upstream
 
 NAMES = {"job-worker-0": "10.66.0.2", "worker-0": "10.66.0.2", "job-worker-1": "10.66.0.3"}
@@ -262,7 +262,7 @@ def test_resolver_never_raises_and_answers_like_the_query(packet: bytes) -> None
         found = dns_messages.parse_query(packet)
     except Unanswerable:
         assert not sent
-    except Malformed:
+    except MalformedQuery:
         assert result_of(sent[0]) is Result.MALFORMED
     else:
         assert not dns_messages.is_answer(packet, found, found.number)
