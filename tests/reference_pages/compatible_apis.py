@@ -72,6 +72,8 @@ OPERATION_HEAD = ("operation", "request", "scope", "since", "support", "note")
 FIELD_HEAD = ("operation", "field", "support", "note")
 KEPT = "kept with the job"
 KEPT_NOTE = "Part of the job file, for export; not executed."
+NETWORK_KEYS = ("createSvcForAllWorkers", "customPortList", "customPortNumPerWorker")
+NETWORK_NOTE = "Applied where jobs have networks of their own; elsewhere for export."
 
 _SHOWN = {
     Support.FULL: f"**{Support.FULL.value}**",
@@ -123,7 +125,9 @@ def _fields(operation: Operation) -> Iterator[tuple[str, ...]]:
         if parameter.support is not Support.FULL:
             yield name, code(path), _SHOWN[parameter.support], cell(parameter.note)
     for row in dialects.fields(operation.format) if operation.format else ():
-        if not row.path:
+        if row.spelling.endswith(NETWORK_KEYS):
+            yield name, code(row.spelling), _SHOWN[Support.PARTIAL], NETWORK_NOTE
+        elif not row.path:
             yield name, code(row.spelling), KEPT, KEPT_NOTE
 
 

@@ -25,6 +25,7 @@ _MOUNTS: Final = f"{_LOCAL}/test_mounts.py"
 _CODE: Final = f"{_LOCAL}/test_code.py"
 _PACKAGES: Final = "jobs/node/staging/test_pip.py"
 _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
+_NAMES: Final = f"{_LOCAL}/test_names.py"
 _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {
@@ -52,6 +53,13 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_gpu_type_matches_by_partial_name"),
     "roles[].resources.rdma": keep(_("All replicas run on one machine, so no such network is needed.")),
     "roles[].ports": honour(f"{_ALLOCATIONS}::test_allocated_ports_are_unique_across_replicas_and_jobs"),
+    "framework_options": approximate(
+        _(
+            "In a network of their own, workers of PyTorch reach each other by name and have custom ports; "
+            "the other settings are kept for export."
+        ),
+        f"{_NAMES}::test_replicas_find_each_other_by_name_and_by_every_variable",
+    ),
     "roles[].completion.min_failed": honour(
         f"{_ENDINGS}::test_tolerated_failures_are_reported_with_job_success"
     ),

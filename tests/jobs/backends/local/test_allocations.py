@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,31 +123,37 @@ def test_gpu_discovery_without_driver_finds_none() -> None:
     assert gpus.find_gpus() == ()
 
 
-def test_allocated_ports_are_unique_across_replicas_and_jobs(local: LocalBench) -> None:
+@pytest.fixture
+def on_host(bench_of: Callable[..., LocalBench]) -> LocalBench:
+    """A bench whose jobs share the machine's network."""
+    return bench_of(network="host")
+
+
+def test_allocated_ports_are_unique_across_replicas_and_jobs(on_host: LocalBench) -> None:
     spec = role("exec sleep 60", replicas=3, ports=(Port(label="a", count=4), Port(label="b")))
     seen = []
     for _ in range(2):
-        handle = local.backend.submit(local.submission(spec))
-        one = local.backend.observe([handle])[handle]
+        handle = on_host.backend.submit(on_host.submission(spec))
+        one = on_host.backend.observe([handle])[handle]
         assert isinstance(one, Observation)
         seen += [endpoint.port for each in one.replicas for endpoint in each.endpoints]
-    first, last = local.config.ports
+    first, last = on_host.config.ports
     assert len(seen) == len(set(seen)) == 2 * 3 * 5
     assert all(first <= port <= last for port in seen)
 
 
-def test_fixed_port_range_advances_for_each_replica(local: LocalBench) -> None:
+def test_fixed_port_range_advances_for_each_replica(on_host: LocalBench) -> None:
     begin = free_ports(4)
     command = "echo $PAI_CONTAINER_HOST_fixed_PORT_LIST"
-    handle = local.backend.submit(
-        local.submission(role(command, replicas=2, ports=(Port(label="fixed", begin_at=begin, count=2),)))
+    handle = on_host.backend.submit(
+        on_host.submission(role(command, replicas=2, ports=(Port(label="fixed", begin_at=begin, count=2),)))
     )
-    wait_until_over(local.backend, handle)
-    told = [log_of(local.backend, handle, index=index).strip() for index in (0, 1)]
+    wait_until_over(on_host.backend, handle)
+    told = [log_of(on_host.backend, handle, index=index).strip() for index in (0, 1)]
     assert told == [f"{begin},{begin + 1}", f"{begin + 2},{begin + 3}"]
 
 
-def test_adjacent_fixed_ports_never_block_their_own_replica(local: LocalBench) -> None:
+def test_adjacent_fixed_ports_never_block_their_own_replica(on_host: LocalBench) -> None:
     begin = free_ports(4)
     ports = (Port(label="a", begin_at=begin), Port(label="b", begin_at=begin + 1))
     command = """
@@ -156,19 +163,19 @@ listeners = [socket.create_server(("127.0.0.1", port)) for port in told]
 print(*told)
 """
     spec = role(f"python3 -c '{command}'", replicas=2, ports=ports)
-    handle = local.backend.submit(local.submission(spec))
-    wait_until_over(local.backend, handle)
-    told = [log_of(local.backend, handle, index=index).split() for index in (0, 1)]
+    handle = on_host.backend.submit(on_host.submission(spec))
+    wait_until_over(on_host.backend, handle)
+    told = [log_of(on_host.backend, handle, index=index).split() for index in (0, 1)]
     assert told == [[str(begin), str(begin + 1)], [str(begin + 2), str(begin + 3)]]
 
 
-def test_taken_fixed_port_leaves_submission_waiting(local: LocalBench) -> None:
+def test_taken_fixed_port_leaves_submission_waiting(on_host: LocalBench) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(NotSubmitted) as not_sent:
-            local.backend.submit(local.submission(role(ports=(Port(label="fixed", begin_at=port),))))
+            on_host.backend.submit(on_host.submission(role(ports=(Port(label="fixed", begin_at=port),))))
     assert not_sent.value.reason.params == {"resource": "port", "port": port}
 
 

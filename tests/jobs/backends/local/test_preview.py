@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,11 @@ from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_ove
 SECRET = "canary-5d1f7b6e"
 
 
-def test_preview_environment_matches_running_replica(local: LocalBench) -> None:
+@pytest.mark.parametrize("network", ["", "host"])
+def test_preview_environment_matches_running_replica(
+    bench_of: Callable[..., LocalBench], network: str
+) -> None:
+    local = bench_of(network=network)
     submission = local.submission(
         role("env", ports=(Port(label="web"), Port(label="fixed", begin_at=23456)), replicas=2),
         env={"GREETING": "it's “me”", "EMPTY": ""},
@@ -46,7 +51,8 @@ def test_preview_environment_matches_running_replica(local: LocalBench) -> None:
         assert {name: found[name] for name in known} == known
         left_open = {name for name, value in shown.env.items() if value is None}
         assert left_open <= set(found)
-        assert {"MASTER_PORT", "PAI_TASK_INDEX", "RANK"} <= left_open
+        assert {"PAI_TASK_INDEX", "RANK"} <= left_open
+        assert ("MASTER_PORT" in left_open) == (not local.config.has_own_network(local.backend.isolation()))
         # What a shell, the wrapper and the console's mark add.
         assert set(found) - set(shown.env) <= {"JOB_CONSOLE_REPLICA", "SHLVL", "_", "OLDPWD"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Person
-from jobs.node.supervisor import plan
+from jobs.node.supervisor import layout, plan
 from jobs.node.wrapper import environment
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.spec import CompletionPolicy, Mount, MountPurpose, Port, Resources, SecretRef
@@ -284,5 +284,6 @@ def test_peers_file_lets_many_replicas_find_each_other(local: LocalBench) -> Non
     seen = wait_until_over(local.backend, handle, timeout=90)
     assert seen.state is State.SUCCEEDED
     host, port = log_of(local.backend, handle).split()
-    assert host == "127.0.0.1"
+    plan_of = plan.Plan.load(json.loads((local.attempt(handle) / layout.PLAN).read_text()))
+    assert host == plan_of.address(199)
     assert port.isdigit()
