@@ -84,6 +84,7 @@ class Attempt:
         self._warned = False
         self._excess: Reason | None = None
         self._round_at = 0.0
+        self._version = 0
         self._is_followed = False
 
     async def run(self) -> None:
@@ -132,7 +133,8 @@ class Attempt:
             if now >= self._round_at:
                 self._round_at = now + ROUND_S
                 self._pool.look_around()
-                if not self._folder.exists(layout.PLAN):
+                if (version := os.fstat(self._folder.fd).st_mtime_ns) != self._version:
+                    self._version = version  # an order whose giver was killed, or the folder is removed
                     self.wake()
             if self._checks.look(now):
                 self._status.mark_changed()
