@@ -96,7 +96,9 @@ class PlainRuntime(Runtime):
     """Processes of this machine."""
 
     def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
-        devices = root_file_system.list_devices(gpu_devices.nodes_of(launch.place.slot.gpus))
+        devices = None
+        if launch.plan.house.isolation == Isolation.PERSONS:  # in a user namespace they can't be denied
+            devices = root_file_system.list_devices(gpu_devices.nodes_of(launch.place.slot.gpus))
         super().__init__(launch, log, limits(launch, devices))
         self._room = ReplicaPaths("", "")
         self._owner = launch.owner if self._viewed else None

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,10 +73,18 @@ def test_root_file_system_has_own_gpu_and_no_way_to_another(
     assert ran.stdout.split() == [str(own), "1", "tried"], ran.stderr
 
 
-def test_job_without_gpus_has_no_gpu_nodes(nodes: tuple[Path, Path], local: LocalBench) -> None:
-    handle = local.backend.submit(local.submission(role("ls /dev")))
-    wait_until_over(local.backend, handle)
-    assert local.backend.isolation() is Isolation.NONE or "nvidia" not in log_of(local.backend, handle)
+@pytest.mark.parametrize("mode", [Isolation.PERSONS, Isolation.NAMESPACES])
+def test_job_without_gpus_has_no_gpu_nodes(
+    nodes: tuple[Path, Path], bench_of: Callable[..., LocalBench], mode: Isolation
+) -> None:
+    bench = bench_of(isolation=mode)
+    handle = bench.backend.submit(
+        bench.submission(role("ls /dev; head -c 1 /dev/zero >/dev/null && echo works"))
+    )
+    wait_until_over(bench.backend, handle)
+    said = log_of(bench.backend, handle)
+    assert said.split()[-1] == "works"
+    assert "nvidia" not in said
 
 
 def test_control_group_permits_listed_device_numbers_alone(nodes: tuple[Path, Path], tmp_path: Path) -> None:
