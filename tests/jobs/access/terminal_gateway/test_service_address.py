@@ -45,6 +45,7 @@ time.sleep(600)
 @contextmanager
 def web(path: Path) -> Iterator[None]:
     """A web server that answers jobs."""
+    path.parent.mkdir(exist_ok=True)
     config = uvicorn.Config(lambda _scope: None, host="127.0.0.1", port=0, lifespan="off", log_config=None)
     server = Server(config, share=10, job_service=path)
     thread = threading.Thread(target=server.run)
