@@ -60,6 +60,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
             "the other settings are kept for export."
         ),
         f"{_NAMES}::test_replicas_find_each_other_by_name_and_by_every_variable",
+        members=frozenset({"createSvcForAllWorkers", "customPortList", "customPortNumPerWorker"}),
     ),
     "roles[].completion.min_failed": honour(
         f"{_ENDINGS}::test_tolerated_failures_are_reported_with_job_success"
