@@ -10,12 +10,14 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.backends.base import Observation, Refused
+from jobs.backends.local.backend import LocalBackend
 from jobs.node import files as on_disk
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import upload_unpacker
@@ -230,10 +232,11 @@ def test_upload_interrupted_by_wrapper_death_restarts_cleanly(
 def test_plan_format_with_trees_is_used_only_for_uploads(bench: LocalBench) -> None:
     supplied = of_files(bench, FILES)
     tree = supplied.tree.id
+    backend = LocalBackend(replace(bench.config, network="host"))  # an own network has a later format
     for uploads, number in (({tree: supplied}, layout.FORMAT_WITH_TREES), ({}, layout.FORMAT)):
         code = CodeSource(uri=address(tree)) if uploads else None
-        handle = bench.backend.submit(bench.submission(role("true"), uploads=uploads, code=code))
-        wait_until_over(bench.backend, handle)
+        handle = backend.submit(bench.submission(role("true"), uploads=uploads, code=code))
+        wait_until_over(backend, handle)
         plan = on_disk.read(bench.attempt(handle) / layout.PLAN) or {}
         assert plan["format"] == number
         assert len(Plan.load(plan).codes) == len(uploads)
