@@ -17,11 +17,16 @@ def skip_without(program: str, package: str) -> None:
         pytest.skip(f"there is no {program} (Debian: {package})")
 
 
+def is_required(reason: str) -> bool:
+    """Tell whether what is left out for this reason has to be there."""
+    return bool(os.environ.get("REQUIRE_ALL")) and "GPU" not in reason
+
+
 def all_of(report: Report) -> Report:
     """The report, which is of a failure where something is missing that has to be there."""
-    if os.environ.get("REQUIRE_ALL") and report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail"):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
-        if "GPU" not in reason:
+        if is_required(reason):
             report.outcome = "failed"
             report.longrepr = f"{reason} (and REQUIRE_ALL is set)"
     return report

@@ -31,6 +31,7 @@ import psutil
 from console.configuration import keys
 from console.home import CHECKOUT
 from tests import bare_machine, gpu, postgres, slurm
+from tests.required import is_required
 
 FAST = "not browser and not kill and not postgres"
 IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/access/gateway"}
@@ -298,7 +299,7 @@ def run(parts: list[Part], memory: Path) -> int:
 
 def _first(part: Part, go: Go) -> Outcome:
     if missing := part.missing():
-        return Outcome(part.name, f"left out: {missing}", bool(os.environ.get("REQUIRE_ALL")), 0.0)
+        return Outcome(part.name, f"left out: {missing}", is_required(missing), 0.0)
     go.say(f"\n=== {part.name}\n")
     began = time.monotonic()
     passed = part.run(replace(go, deadline=min(go.deadline, began + 60 * part.minutes)))
