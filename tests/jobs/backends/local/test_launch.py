@@ -109,7 +109,8 @@ def test_agent_of_other_release_hands_running_and_starting_jobs_over(
     local: LocalBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = CHECKOUT / "jobs"
-    shutil.copytree(code / "node", tmp_path / "jobs" / "node")
+    for name in ("node", "data_mover"):
+        shutil.copytree(code / name, tmp_path / "jobs" / name)
     for path in code.glob("*.py"):
         shutil.copy(path, tmp_path / "jobs")
     (tmp_path / "jobs" / "node" / "more.py").touch()
