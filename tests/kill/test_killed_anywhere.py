@@ -193,6 +193,37 @@ def test_job_survives_signal_to_every_program_at_every_step(
     arena.stack.wait_until("/healthz", 30)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", ["jc-agent", "jc-forkserver"])
+def test_job_survives_signal_to_agent_and_fork_server_at_every_step(
+    arena: Arena, name: str, step: str, number: signal.Signals
+) -> None:
+    """Nobody wakes the frozen ones but the console and the agent."""
+    job_name = f"{name}-{step}-{number.name}".lower()
+    public_id = arena.submit(job_name)
+    wait_for(lambda: STEPS[step](arena.job(public_id)))
+    for pid in agent_processes(arena, name):
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).send_signal(number)
+    assert wait_for(lambda: ended(arena, public_id))["state"] == "SUCCEEDED"
+    assert arena.starts(job_name) == 1
+    assert arena.log(public_id) == EXPECTED
+
+
+def agent_processes(arena: Arena, name: str) -> list[int]:
+    """The agent of this console, or its fork server."""
+    root = str(arena.stack.home / "jobs")
+    agents = [
+        each
+        for each in psutil.process_iter(["name", "cmdline"])
+        if each.info["name"] == "jc-agent" and root in (each.info["cmdline"] or ())
+    ]
+    if name == "jc-agent":
+        return [each.pid for each in agents]
+    return [child.pid for each in agents for child in each.children() if child.name() == name]
+
+
 def test_redis_flush_loses_no_job(arena: Arena) -> None:
     public_id = arena.submit("redis-empty")
     arena.stack.python("from jobs.live import bus\nbus.client().flushall()\n")

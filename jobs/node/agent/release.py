@@ -14,7 +14,8 @@ _ROOT: Final = Path(node.__path__[0]).parent
 def read_digest() -> str:
     """Return the digest of the code of agents and wrappers, as it lies on the disk."""
     found = hashlib.sha256()
-    for path in sorted([*_ROOT.glob("*.py"), *Path(node.__path__[0]).rglob("*.py")]):
+    folders = (_ROOT / "node", _ROOT / "data_mover")
+    for path in sorted([*_ROOT.glob("*.py"), *(path for each in folders for path in each.rglob("*.py"))]):
         found.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
         found.update(path.read_bytes() + b"\0")
     return found.hexdigest()

@@ -131,7 +131,8 @@ class PortMonitor:
     def _look_at(self, one: ReplicaHandle) -> Iterator[Served]:
         announced, slots = self._list_announced(one), one.place.slot.ports
         asked = {port: label for label in one.place.role.labels for port in slots[label]}
-        others = sorted(self._sockets.list_ports(one) - {*asked, *announced} - {*self._ephemeral})
+        found = self._sockets.list_ports(one) - {*asked, *announced}
+        others = sorted(port for port in found if port not in self._ephemeral)
         for port, label in asked.items():
             begin = announced.get(port, AnnouncedPort(label, port))
             yield _make_served(label, PortSource.ASKED, begin, self._judge(one, begin, others, is_asked=True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from console.home import CHECKOUT
 from jobs.backends.base import Handle, Observation
 from jobs.backends.local import launch
 from jobs.node import processes
@@ -104,13 +105,22 @@ def test_agents_started_at_once_leave_one(local: LocalBench) -> None:
     assert is_alive(local, first)
 
 
-def test_agent_of_other_release_hands_running_and_starting_jobs_over(local: LocalBench) -> None:
+def test_agent_of_other_release_hands_running_and_starting_jobs_over(
+    local: LocalBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = CHECKOUT / "jobs"
+    for name in ("node", "data_mover"):
+        shutil.copytree(code / name, tmp_path / "jobs" / name)
+    for path in code.glob("*.py"):
+        shutil.copy(path, tmp_path / "jobs")
+    (tmp_path / "jobs" / "node" / "more.py").touch()
+    monkeypatch.setattr(launch, "RUNNER", tmp_path / "jobs" / "node" / "runner.py")
+    monkeypatch.setattr(launch, "_is_current", lambda _release: True)
     running = start(local, f"until [ -e {local.judge}/go ]; do sleep 0.02; done")
+    starting = local.backend.submit(local.submission(role("exit 0")))
     earlier = agent_of(local)
-    path = local.config.root / layout.AGENT
-    path.write_text(json.dumps({**json.loads(path.read_text()), "release": "another"}))
-    starting = [local.backend.submit(local.submission(role("exit 0"))) for _each in range(3)]
-    assert all(succeeds(local, handle) for handle in starting)
+    monkeypatch.undo()
+    assert succeeds(local, starting)
     assert agent_of(local) != earlier
     (local.judge / "go").touch()
     assert succeeds(local, running)
