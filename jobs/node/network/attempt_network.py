@@ -81,9 +81,9 @@ class AttemptNetwork:
             fault("network.held")
             made = cls._load(holder.identity, folder, plan)
             made.restore()
-            holder.wait()
             if network.uplink and network.egress:
-                uplink.add_link(network.uplink, made.net)
+                uplink.add_link(network.uplink, made.net)  # while the holder sets up the router
+            holder.wait()
             fault("network.made")
             folder.write(layout.ROUTER, holder.identity.dump(), durable=False)
         except BaseException:

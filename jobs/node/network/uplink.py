@@ -44,6 +44,7 @@ def add_link(address: str, net: int) -> None:
     host = IPv4Interface(f"{address}/{PREFIX}")
     namespaces.write_setting("ipv4/ip_forward", "1")
     router.apply(host_rules())
+    make_inside(None, net, _forbid_ipv6)
     with Netlink() as netlink:
         name = link_name(address)
         netlink.add_veth(name, UPLINK, net)
@@ -54,6 +55,11 @@ def add_link(address: str, net: int) -> None:
         netlink.set_up(index)
         netlink.add_address(index, IPv4Interface(f"{host.ip + 1}/{PREFIX}"))
         netlink.add_route(index, router.EVERYWHERE, host.ip)
+
+
+def _forbid_ipv6() -> list[int]:
+    router.forbid_ipv6()
+    return []
 
 
 def remove_link(address: str) -> None:
