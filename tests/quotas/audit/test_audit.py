@@ -67,7 +67,7 @@ def test_creations_and_deletions_are_logged() -> None:
     user, workspace = make_user("alice"), make_workspace("vision")
     make_membership(user, workspace, Role.VIEWER)
     made = last(content_type__model="workspace").changes
-    assert {name for name in made if name not in {"id", "created_at"}} == {"slug", "name"}
+    assert {name for name in made if name not in {"id", "created_at"}} == {"slug", "name", "egress"}
     assert last(content_type__model="membership").changes["role"] == [None, "viewer"]
     Membership.objects.all().delete()
     gone = last(content_type__model="membership")
