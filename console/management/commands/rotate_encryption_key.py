@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from console import reencryption
+from console.management import reencryption
 
 
 class Command(BaseCommand):

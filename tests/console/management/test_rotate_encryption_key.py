@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import models
 from django.utils import timezone
 
-from console import reencryption
+from console.management import reencryption
 from jobs.models import Attempt, Channel, Draft, Image, PersonalSecret
 from jobs.models.sealed import SealedTextField
 from quotas import encryption
