@@ -23,7 +23,7 @@ def allocate(addresses: str, held: Collection[str]) -> str:
     `held` are those of live attempts.  What this machine has in use besides is not free either: another
     console's, or one of an attempt that has just ended.
     """
-    taken = {*held, *map(str, uplink.host_addresses())}
+    taken = {*held, *uplink.find_linked(), *map(str, uplink.host_addresses())}
     network = IPv4Network(addresses)
     count = network.num_addresses // _LINK
     first = secrets.randbelow(count)  # so that two consoles hardly ever choose the same one at once

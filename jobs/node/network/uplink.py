@@ -6,8 +6,10 @@ connections across.
 
 from __future__ import annotations
 
-import ipaddress
+import contextlib
 import os
+import re
+import socket
 import subprocess
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Interface
@@ -17,12 +19,16 @@ from typing import Final
 from jobs.node import processes
 from jobs.node.network import namespaces, router
 from jobs.node.network.namespaces import make_inside
-from jobs.node.network.netlink import Netlink, open_netlink
+from jobs.node.network.netlink import LOOPBACK, Netlink, open_netlink
 from jobs.node.network.rules import HOST_LINKS, UPLINK, host_rules
 
 PREFIX: Final = 30
 """Bits of the network between a router and the host: of its four addresses two can be used."""
 
+GATEWAY: Final = IPv4Interface("169.254.78.1/32")
+"""The host's address at its end of every link."""
+
+_LINK_NAME: Final = re.compile(f"{HOST_LINKS}([0-9a-f]{{8}})")
 _PASTA_HOST: Final = IPv4Interface("169.254.78.1/30")
 _TIMEOUT_S: Final = 10
 
@@ -37,24 +43,36 @@ def host_addresses() -> list[IPv4Address]:
 
 
 def add_link(address: str, net: int) -> None:
-    """Link a router to the host, whose end has that address; raises OSError.
+    """Link a router, whose address is the next one, to the host; raises OSError.
 
-    The link ends with the router's network namespace.
+    The host's end has a route and no address: browsers on this machine drop their connections whenever its
+    addresses change.  `GATEWAY` answers for all links.  The link ends with the router's network namespace.
     """
-    host = IPv4Interface(f"{address}/{PREFIX}")
+    own = IPv4Interface(IPv4Address(address) + 1)
     namespaces.write_setting("ipv4/ip_forward", "1")
     router.apply(host_rules())
     make_inside(None, net, _forbid_ipv6)
     with Netlink() as netlink:
         name = link_name(address)
+        netlink.remove_link(name)  # of a router that nobody holds any more
+        with contextlib.suppress(FileExistsError):
+            netlink.add_address(LOOPBACK, GATEWAY)
         netlink.add_veth(name, UPLINK, net)
-        netlink.add_address(netlink.index_of(name), host)
+        namespaces.write_setting(f"ipv6/conf/{name}/disable_ipv6", "1")  # before the other end is up
+        netlink.add_route(netlink.index_of(name), own.network)
     (inside,) = make_inside(None, net, lambda: [open_netlink()])
     with Netlink(inside) as netlink:
         index = netlink.index_of(UPLINK)
         netlink.set_up(index)
-        netlink.add_address(index, IPv4Interface(f"{host.ip + 1}/{PREFIX}"))
-        netlink.add_route(index, router.EVERYWHERE, host.ip)
+        netlink.add_address(index, own)
+        netlink.add_route(index, GATEWAY.network)
+        netlink.add_route(index, router.EVERYWHERE, GATEWAY.ip)
+
+
+def find_linked() -> set[str]:
+    """Return the addresses for which the host has a link to a router."""
+    names = (name for _index, name in socket.if_nameindex())
+    return {str(IPv4Address(int(found[1], 16))) for name in names if (found := _LINK_NAME.fullmatch(name))}
 
 
 def _forbid_ipv6() -> list[int]:
@@ -70,7 +88,7 @@ def remove_link(address: str) -> None:
 
 def link_name(address: str) -> str:
     """Return the name of the host's interface with that address."""
-    return f"{HOST_LINKS}{int(ipaddress.IPv4Address(address)):08x}"
+    return f"{HOST_LINKS}{int(IPv4Address(address)):08x}"
 
 
 # --- an ordinary user ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,11 +125,11 @@ def _start(bench: LocalBench, script: str, word: str, **more: Any) -> Handle:
 
 
 def _uplinks(bench: LocalBench, handle: Handle) -> list[str]:
-    """Return the addresses on both ends of a router's link to this machine."""
+    """Return the address of a router on its link to this machine; none where pasta connects it."""
     plan = files.read(bench.attempt(handle) / "plan.json")
     assert plan is not None
-    first, _, last = plan["network"]["uplink"].rpartition(".")
-    return [f"{first}.{last}", f"{first}.{int(last) + 1}"] if last else []
+    uplink = plan["network"]["uplink"]
+    return [str(IPv4Address(uplink) + 1)] if uplink else []
 
 
 def _ask(bench: LocalBench, targets: list[tuple[str, str, int]], egress: tuple[str, ...]) -> Handle:
