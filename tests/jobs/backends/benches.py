@@ -209,11 +209,16 @@ class LocalBench:
         """The agent of this bench; more while one takes over."""
         return [pid for pid in all_pids() if self._is_ours(pid) and text_of(pid, "comm") == "jc-agent\n"]
 
+    def routers(self) -> list[int]:
+        """What keeps the networks of this bench's jobs."""
+        return [pid for pid in all_pids() if self._is_marked(pid, attempt_network.MARK)]
+
     def processes(self, name: str = "") -> list[int]:
-        """Routers, wrappers and replicas of this bench; by the kernel's name for them if given."""
+        """Routers, wrappers and replicas of this bench; of a kernel's name if given, then no routers."""
         pids = (pid for pid in all_pids() if pid != os.getpid() and self._is_ours(pid))
         names = ((pid, text_of(pid, "comm")) for pid in pids)
-        return [pid for pid, own in names if name in own and own != "jc-agent\n"]
+        routers = self.routers() if name else ()
+        return [pid for pid, own in names if name in own and own != "jc-agent\n" and pid not in routers]
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""
@@ -239,9 +244,10 @@ class LocalBench:
     def _is_ours(self, pid: int) -> bool:
         if str(self.config.root) in text_of(pid, "cmdline"):
             return True
-        environ = text_of(pid, "environ")
-        marks = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
-        return any(f"{name}={self.installation}-" in environ for name in marks)
+        return any(self._is_marked(pid, name) for name in ("JOB_CONSOLE_REPLICA", attempt_network.MARK))
+
+    def _is_marked(self, pid: int, name: str) -> bool:
+        return f"{name}={self.installation}-" in text_of(pid, "environ")
 
 
 def all_pids() -> Iterator[int]:

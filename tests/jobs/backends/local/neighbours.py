@@ -202,9 +202,11 @@ def _meetings(bench: LocalBench, handle: Handle, index: int) -> int:
 
 def _identities(attempt: Path) -> dict[str, int]:
     """Return the processes on which a job's network depends."""
-    paths = {"router": layout.ROUTER, "supervisor": layout.SUPERVISOR, "wrapper": "replicas/worker-0/started"}
+    paths = {"router": layout.ROUTER, "wrapper": "replicas/worker-0/started"}
     found = {name: files.read(attempt / path) for name, path in paths.items()}
     pids = {name: value["pid"] for name, value in found.items() if value}
+    if (agent := files.read(attempt.parents[1] / layout.AGENT)) is not None:
+        pids["agent"] = agent["process"]["pid"]
     pids["replica"] = min(pid for pid, parent in processes.parents().items() if parent == pids["wrapper"])
     if (attempt / layout.PASTA).exists():
         pids["pasta"] = int((attempt / layout.PASTA).read_text())

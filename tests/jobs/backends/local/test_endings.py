@@ -268,6 +268,8 @@ def _pull_the_plug(bench: LocalBench, handle: Handle) -> None:
     attempt = bench.attempt(handle)
     bench.restart_controller()
     _kill(bench, "jc-wrapper")
+    for router in bench.routers():
+        os.kill(router, signal.SIGKILL)
     wait_for(lambda: not bench.processes() and not bench.agents())
     for path in [*attempt.glob("replicas/*/started"), attempt / "plan.json"]:
         value = json.loads(path.read_text())

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.kill
 
 SOURCES = (CHECKOUT / "jobs/backends/local", CHECKOUT / "jobs/node")
 MINE = [point for point in POINTS if point.split(".")[0] in ("local", "agent", "network", "wrapper")]
+NETWORK = [point for point in MINE if point.startswith("network.")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
 AFTER_THE_START = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
@@ -69,13 +70,26 @@ def test_fault_points_in_code_match_known_list() -> None:
     assert used == set(MINE)
 
 
-@pytest.mark.parametrize("point", MINE)
+@pytest.mark.parametrize("point", [point for point in MINE if point not in NETWORK])
 def test_attempt_survives_kill_or_pause_at_any_fault_point(
     hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
 ) -> None:
-    bench, how, place = hit
-    if point.startswith("network.") and not bench.config.has_own_network(bench.backend.isolation()):
+    _survive(hit, point, tmp_path)
+
+
+@pytest.mark.parametrize("hit", ["kill", "stop"], indirect=True)
+@pytest.mark.parametrize("point", NETWORK)
+def test_attempt_survives_kill_or_pause_while_its_network_is_made(
+    hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
+) -> None:
+    bench, _how, _place = hit
+    if not bench.config.has_own_network(bench.backend.isolation()):
         pytest.skip("jobs have no networks of their own")
+    _survive(hit, point, tmp_path)
+
+
+def _survive(hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path) -> None:
+    bench, how, place = hit
     faults = tmp_path / "faults"
     faults.mkdir()
     (faults / point).write_text(how)

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.backends.base import Person, Refused
+from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.machine import detect_isolation
 from jobs.backends.staging.mounts import Dataset
 from jobs.node.sandbox.folders import SharedFolderRule
@@ -333,9 +335,10 @@ def test_rootless_job_fetches_code_and_installs_packages(place: Path) -> None:
 
 def test_plan_without_mounts_is_readable_by_earlier_releases(bench: LocalBench, place: Path) -> None:
     formats = {}
+    backend = LocalBackend(replace(bench.config, network="host"))  # an own network has a later format
     for name, mounts in (("none", ()), ("some", (Mount(uri=f"{place}/sets", path="/mnt/x"),))):
-        handle = bench.backend.submit(bench.submission(mounts=mounts, workspace="vision"))
-        wait_until_over(bench.backend, handle)
+        handle = backend.submit(bench.submission(mounts=mounts, workspace="vision"))
+        wait_until_over(backend, handle)
         written = json.loads((bench.attempt(handle) / "plan.json").read_text())
         formats[name] = written["format"]
         assert ("bounds" in written) == bool(mounts)

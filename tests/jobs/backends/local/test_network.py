@@ -102,7 +102,7 @@ def test_replica_reaches_its_job_and_what_its_egress_allows_and_nothing_else(
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("victims", ["router supervisor", "wrapper", "pasta"])
+@pytest.mark.parametrize("victims", ["router agent", "wrapper", "pasta"])
 def test_network_stays_for_replicas_and_leaves_nothing_after_kill(mode: Isolation, victims: str) -> None:
     if mode is Isolation.PERSONS and victims == "pasta":
         return  # there is none
