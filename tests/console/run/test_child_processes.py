@@ -62,7 +62,7 @@ def test_fork_parent_shares_only_modules_and_programs_import_few_more(home: Path
     assert seen["connected"] == []
     assert seen["descriptors"] == []
     assert seen["environ"] == ["DJANGO_SETTINGS_MODULE"]
-    programs = ["asgi", "beat", "server.certificate", "server.listener", "server.web"]
+    programs = ["asgi", "beat", "server.certificate", "server.job_service", "server.listener", "server.web"]
     assert seen["later"] == [f"console.{name}" for name in programs]
 
 
