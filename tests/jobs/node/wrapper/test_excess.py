@@ -18,7 +18,7 @@ from tests.jobs.backends.benches import LocalBench, role, wait_until_over
 
 
 def test_job_listening_on_too_many_ports_is_ended(bench_of: Callable[..., LocalBench]) -> None:
-    bench = bench_of(most_ports=20)
+    bench = bench_of(most_ports=20, network="host")
     first, last = bench.config.ports
     command = (
         'exec python3 -c "\nimport socket, time\nheld = []\n'
@@ -34,7 +34,7 @@ def test_job_listening_on_too_many_ports_is_ended(bench_of: Callable[..., LocalB
 
 
 def test_job_listening_on_some_ports_goes_on(bench_of: Callable[..., LocalBench]) -> None:
-    bench = bench_of(most_ports=20)
+    bench = bench_of(most_ports=20, network="host")
     first = bench.config.ports[0]
     command = (
         'exec python3 -c "\nimport socket, time\nheld = []\n'
