@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
-from jobs.backends.local import launch
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.node.network import attempt_network
@@ -30,6 +29,9 @@ from tests.waiting import wait_for
 CHECKOUT = Path(__file__).parents[3]
 SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "options", "egress")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
+AGENT = "jc-agent"
+MARKS = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
+"""Variables that name the attempt of a process."""
 
 
 class Bench(Protocol):
@@ -207,18 +209,16 @@ class LocalBench:
 
     def agents(self) -> list[int]:
         """The agent of this bench; more while one takes over."""
-        return [pid for pid in all_pids() if self._is_ours(pid) and text_of(pid, "comm") == "jc-agent\n"]
+        return [pid for pid, name in named_pids() if name == AGENT and self._is_ours(pid)]
 
     def routers(self) -> list[int]:
         """What keeps the networks of this bench's jobs."""
-        return [pid for pid in all_pids() if self._is_marked(pid, attempt_network.MARK)]
+        return [pid for pid in self.processes() if self._is_router(pid)]
 
     def processes(self, name: str = "") -> list[int]:
         """Routers, wrappers and replicas of this bench; of a kernel's name if given, then no routers."""
-        pids = (pid for pid in all_pids() if pid != os.getpid() and self._is_ours(pid))
-        names = ((pid, text_of(pid, "comm")) for pid in pids)
-        routers = self.routers() if name else ()
-        return [pid for pid, own in names if name in own and own != "jc-agent\n" and pid not in routers]
+        named = (pid for pid, own in named_pids() if name in own and own != AGENT and pid != os.getpid())
+        return [pid for pid in named if self._is_ours(pid) and not (name and self._is_router(pid))]
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""
@@ -236,18 +236,23 @@ class LocalBench:
         for handle in self.handles():
             wait_until_over(self.backend, handle)
         wait_for(lambda: not self.processes())
-        launch.hand_over(self.config.root)
-        wait_for(lambda: not self.agents())
+        self.restart_controller()
         for log in self.config.root.glob("*/*/logs/*.output"):
             log_writer.unmark_append_only(log)
 
     def _is_ours(self, pid: int) -> bool:
         if str(self.config.root) in text_of(pid, "cmdline"):
             return True
-        return any(self._is_marked(pid, name) for name in ("JOB_CONSOLE_REPLICA", attempt_network.MARK))
+        environ = text_of(pid, "environ")
+        return any(f"{name}={self.installation}-" in environ for name in MARKS)
 
-    def _is_marked(self, pid: int, name: str) -> bool:
-        return f"{name}={self.installation}-" in text_of(pid, "environ")
+    def _is_router(self, pid: int) -> bool:
+        return f"{attempt_network.MARK}={self.installation}-" in text_of(pid, "environ")
+
+
+def named_pids() -> Iterator[tuple[int, str]]:
+    """Every process of this machine, with the kernel's name for it."""
+    return ((pid, text_of(pid, "comm").rstrip("\n")) for pid in all_pids())
 
 
 def all_pids() -> Iterator[int]:
