@@ -192,8 +192,8 @@ def _kill(bench: LocalBench, victims: list[str]) -> dict[str, Any]:
     state = wait_until_over(bench.backend, handle).state
     wait_for(lambda: not bench.processes())
     wait_for(lambda: not namespaces & _network_namespaces())
-    links = [link for link in os.listdir("/sys/class/net") if link.startswith("jc")]  # noqa: PTH208 names
-    return {"state": state, "links": [link for link in links if link in _own_links(bench, handle)]}
+    wait_for(lambda: not {name for _index, name in socket.if_nameindex()} & {*_own_links(bench, handle)})
+    return {"state": state}
 
 
 def _meetings(bench: LocalBench, handle: Handle, index: int) -> int:

@@ -107,4 +107,4 @@ def test_network_stays_for_replicas_and_leaves_nothing_after_kill(mode: Isolatio
     if mode is Isolation.PERSONS and victims == "pasta":
         return  # there is none
     seen = _run(mode, victims=victims.split())
-    assert seen == {"state": State.FAILED if victims == "wrapper" else State.STOPPED, "links": []}
+    assert seen == {"state": State.FAILED if victims == "wrapper" else State.STOPPED}
