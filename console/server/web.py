@@ -11,6 +11,7 @@ from console.configuration.tls import Mode
 from console.server import certificate
 from console.server.listener import Server
 from console.server.protocol import BoundedHttp
+from jobs.node.network.service import SOCKET
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -32,7 +33,7 @@ def main() -> None:
         exempt=settings.CONSOLE_TRUSTED_PROXIES,
         tls=certificate.context(tls) if tls.mode is Mode.OWN else None,
         lead=_https,
-        job_service=settings.CONSOLE_HOME / "run" / "job-service.sock",
+        job_service=settings.CONSOLE_HOME / SOCKET,
     )
     server.run([config.bind_socket()])
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import structlog
@@ -25,9 +24,6 @@ from jobs.node.network.service import ATTEMPT, REPLICA
 from jobs.states import REPLICA_TERMINAL, TERMINAL, State
 
 log = structlog.get_logger(__name__)
-
-SOCKET: Final = Path("run", "job-service.sock")
-"""The socket below the console's home."""
 
 _POSITION: Final = re.compile(rb"0|[1-9][0-9]{0,6}")
 

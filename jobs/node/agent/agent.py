@@ -27,6 +27,7 @@ from jobs.node.agent.launcher import Launcher
 from jobs.node.agent.release import read_digest
 from jobs.node.agent.requests import RequestServer, listen
 from jobs.node.files import Folder
+from jobs.node.network import service
 from jobs.node.network.replica_sockets import REQUEST, SocketMaker
 from jobs.node.network.router_services import RouterServices
 from jobs.node.processes import Identity
@@ -35,9 +36,6 @@ from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
 
 IDLE_S: Final = 60.0
 """How long an agent stays that has nothing to look after."""
-
-CONSOLE: Final = Path("run", "job-service.sock")
-"""Where the console serves jobs, below its home, which is beside the root of attempts."""
 
 LOCK_S: Final = 5.0
 """How long an agent waits for the end of another."""
@@ -108,7 +106,7 @@ class Agent:
         self._root, self._layout, self._release = root, Layout(root), release
         self._launcher = Launcher(command, sys.stderr.buffer, self._hear)
         self._sockets = SocketMaker(self._layout)
-        self._services = RouterServices(root.parent / CONSOLE)
+        self._services = RouterServices(root.parent / service.SOCKET)
         self._numbers = itertools.count(1)
         self._attempts: dict[str, Attempt] = {}
         self._by_number: dict[int, Attempt] = {}

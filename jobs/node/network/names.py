@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from jobs.node.network.rules import SERVICE
 from jobs.node.supervisor.plan import Plan, PlannedReplica, address_of
-
-RESOLVER: Final = "169.254.77.1"
-"""The router's address for all of its replicas, where the resolver answers."""
 
 MOST_BYTES: Final = 63
 """Of a label of a host name (RFC 1035)."""
@@ -44,7 +42,7 @@ def hosts_text(plan: Plan) -> str:
 
 def resolver_text() -> str:
     """Return the content of `/etc/resolv.conf`."""
-    return f"nameserver {RESOLVER}\n"
+    return f"nameserver {SERVICE}\n"
 
 
 def _entries(plan: Plan) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -20,6 +20,10 @@ from jobs.node.network.request_head import END, BadRequest, RequestHead
 from jobs.node.supervisor.plan import Plan, address_of
 
 PORT: Final = 80
+
+SOCKET: Final = Path("run", "job-service.sock")
+"""Where the console answers, below its home, which is beside the root of attempts."""
+
 MAX_HEAD: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 16
 """Of one attempt at a time; more of them wait."""

@@ -23,13 +23,13 @@ from jobs.node.network.netlink import LOOPBACK, Netlink, open_netlink
 from jobs.node.network.rules import HOST_LINKS, UPLINK, host_rules
 
 PREFIX: Final = 30
-"""Bits of the network between a router and the host: of its four addresses two can be used."""
+"""Bits of what one router takes of the range: the second address names its link, the third is its own."""
 
 GATEWAY: Final = IPv4Interface("169.254.78.1/32")
 """The host's address at its end of every link."""
 
 _LINK_NAME: Final = re.compile(f"{HOST_LINKS}([0-9a-f]{{8}})")
-_PASTA_HOST: Final = IPv4Interface("169.254.78.1/30")
+_PASTA_HOST: Final = IPv4Interface(f"{GATEWAY.ip}/{PREFIX}")
 _TIMEOUT_S: Final = 10
 
 

@@ -166,7 +166,7 @@ class Entry:
             kernel.join(self.network, kernel.CLONE_NEWNET)
 
     def command(self, request: Mapping[str, Any]) -> Command:
-        """What was asked for; called in the replica's own file system."""
+        """Return the requested command; called in the replica's own file system."""
         served = {"files": serve, FOLDERS: self._serve_folders}
         return session_command(request, self.env, self.folder, self.owner, served, self.site.fds)
 

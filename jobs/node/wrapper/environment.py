@@ -55,7 +55,7 @@ _LEADERS: Final = ("master", "chief")
 
 
 class Amounts(Protocol):
-    """What each replica of a role has."""
+    """Amounts of each replica of a role."""
 
     @property
     def cpu_milli(self) -> int: ...

@@ -14,8 +14,8 @@ import uvicorn
 from django.conf import LazySettings
 
 from console.server.listener import Server
-from jobs.access import job_service
 from jobs.backends.local import machine
+from jobs.node.network.service import SOCKET
 from tests.jobs.access.terminal_gateway.conftest import Place
 from tests.waiting import wait_for
 
@@ -65,7 +65,7 @@ def test_job_learns_who_it_is_from_its_service_address(
     if lacking := machine.network_lacks(machine.detect_isolation("python3")):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     place = begin_job(f"exec python3 -c {shlex.quote(ASKS)}")
-    with web(settings.CONSOLE_HOME / job_service.SOCKET):
+    with web(settings.CONSOLE_HOME / SOCKET):
         wait_for(lambda: len(place.log().splitlines()) == 2)
     own, metrics, address = json.loads(place.log().splitlines()[1])
     assert own[0] == 200
