@@ -48,6 +48,7 @@ SHARED: Final = (
     "console.server.handler",
     "console.server.protocol",
     "console.urls",
+    "jobs.access.job_service",
     "django.contrib.staticfiles.handlers",
     "jobs.access.gateway.app",
     "jobs.access.gateway.terminals",
