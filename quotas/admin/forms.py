@@ -9,6 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from quotas import egress
 from quotas.clusters import gputypes
@@ -116,6 +117,7 @@ class WorkspaceForm(forms.ModelForm[Workspace]):
     egress_kind = forms.ChoiceField(
         label=gettext_lazy("Network access"),
         choices=EgressKind,
+        widget=UnfoldAdminSelectWidget,
         help_text=gettext_lazy(
             "What jobs can connect to outside their own network. Internet: everything except the cluster's "
             "machine and link-local addresses. Applies to jobs that start from now on."
@@ -124,7 +126,7 @@ class WorkspaceForm(forms.ModelForm[Workspace]):
     egress_rules = forms.CharField(
         label=gettext_lazy("Allowed addresses"),
         required=False,
-        widget=forms.Textarea(attrs={"rows": 4, "placeholder": "192.0.2.0/24:443"}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "placeholder": "192.0.2.0/24:443"}),
         help_text=gettext_lazy(
             "One IPv4 range per line, with a port, a range of ports, or none for all ports: "
             "192.0.2.0/24:443, 192.0.2.7:8000-8999, 198.51.100.0/24."
@@ -154,6 +156,8 @@ class WorkspaceForm(forms.ModelForm[Workspace]):
                     self.instance.egress = egress.parse_rules(lines)
                 except ValidationError as error:
                     self.add_error("egress_rules", error)
+            case EgressKind.NONE | EgressKind.INTERNET if lines:
+                self.add_error("egress_kind", _("Select “Listed addresses only”, or remove the addresses."))
             case EgressKind.NONE:
                 self.instance.egress = []
             case EgressKind.INTERNET:

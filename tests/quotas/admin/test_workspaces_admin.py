@@ -34,7 +34,7 @@ def test_workspace_form_saves_each_kind_of_policy_with_an_audit_entry(client: Cl
     for kind, rules, policy in [
         ("none", "", []),
         ("listed", "192.0.2.0/24:443\r\n\r\n198.51.100.7", ["192.0.2.0/24:443", "198.51.100.7/32"]),
-        ("internet", "192.0.2.0/24:443", ["internet"]),
+        ("internet", "", ["internet"]),
     ]:
         assert save(client, workspace, kind, rules) == ""
         workspace.refresh_from_db()
@@ -54,5 +54,9 @@ def test_workspace_form_shows_stored_rules_and_each_wrong_line(client: Client) -
     assert "db.example.org:5432: Names are not supported" in wrong
     assert "169.254.169.254: Loopback, link-local" in wrong
     assert "Required." in save(client, workspace, "listed", " \n")
+    for kind in ("internet", "none"):
+        page = save(client, workspace, kind, "198.51.100.7")
+        assert "Select “Listed addresses only”" in page
+        assert "198.51.100.7</textarea>" in page
     workspace.refresh_from_db()
     assert workspace.egress == ["192.0.2.0/24:443"]
