@@ -23,6 +23,7 @@ class OpenedNetwork:
         self._path, self._folder, self._plan = path, folder, plan
         self._launcher, self._services = launcher, services
         self._network: AttemptNetwork | None = None
+        self._is_adopted = True
         self._opening = asyncio.Lock()
 
     async def open(self) -> AttemptNetwork | None:
@@ -38,14 +39,16 @@ class OpenedNetwork:
     async def adopt(self) -> None:
         """Serve again in a network that an earlier agent left; whoever needs another has it made."""
         if self._plan.network is not None:
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(self._adopt)
+            self._is_adopted = False
+            await asyncio.to_thread(self.restore)
 
     def restore(self) -> None:
-        """Start again what was killed of it."""
-        if self._network is not None:
-            with contextlib.suppress(OSError):  # tried again in the next round
+        """Adopt it if that failed before, or start again what was killed of it."""
+        with contextlib.suppress(OSError):  # tried again in the next round
+            if self._network is not None:
                 self._network.restore()
+            elif not self._is_adopted:
+                self._adopt()
 
     async def remove(self) -> None:
         """Remove the network, which nobody needs any more."""
@@ -67,7 +70,7 @@ class OpenedNetwork:
             except BaseException:
                 found.close()
                 raise
-        self._network = found
+        self._network, self._is_adopted = found, True
 
     def _remove(self) -> None:
         network, self._network = self._network, None

@@ -27,7 +27,7 @@ from tests.tunnel import permit
 from tests.waiting import wait_for
 
 PORT: Final = 9000
-ABSTRACT: Final = "\0job-console-test"
+ABSTRACT: Final = f"\0job-console-test-{os.getpid()}"
 
 SERVE: Final = f"""
 import socket, time

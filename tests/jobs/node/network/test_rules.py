@@ -8,12 +8,14 @@ import subprocess
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
-from hypothesis import given
+from django.core.exceptions import ValidationError
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.node import kernel
 from jobs.node.network import netlink, router
 from jobs.node.network.rules import EgressRule, host_rules, router_rules
+from quotas import egress as egress_policies
 
 NETWORKS = st.ip_addresses(v=4).flatmap(
     lambda address: st.integers(0, 32).map(lambda bits: IPv4Network((address, bits), strict=False))
@@ -53,6 +55,16 @@ def test_egress_rule_of_any_text_has_only_known_characters_or_is_refused(text: s
     except ValueError:
         return
     assert LINE.fullmatch(rule.as_match())
+
+
+@given(RULES.filter(lambda rule: rule != "internet"))
+@example("192.0.2.7")
+def test_router_reads_every_rule_that_a_workspace_may_have(text: str) -> None:
+    try:
+        rules = egress_policies.parse_rules([text])
+    except ValidationError:
+        return
+    assert [str(EgressRule.parse(rule).network) for rule in rules] == [rules[0].partition(":")[0]]
 
 
 @pytest.mark.parametrize(
