@@ -107,7 +107,10 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "jobs/dialects/test_dlc_reading.py",
     ),
     "roles[].resources.disk_mib": keep(_("The job uses its machine's disk, without a separate limit.")),
-    "reserve_after": keep(_("Resources are released when the job ends.")),
+    "reserve_after": leave_to_console(
+        "jobs/scheduling/test_retention.py::test_retained_job_keeps_its_files_and_is_then_deleted",
+        _("Files are retained, then the job is deleted; resources are released when the job ends."),
+    ),
     "fault_tolerance": keep(_("Jobs are not monitored for faults here; use retries instead.")),
     "sanity_check": keep(NOT_HERE),
     "tensorboard": keep(

@@ -56,6 +56,7 @@ class Attempt(models.Model):
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     logs_sealed_at = models.DateTimeField(_("logs finalized"), null=True, blank=True)
+    kept_until = models.DateTimeField(_("folders retained until"), null=True, blank=True)
     forgotten_at = models.DateTimeField(_("removed from the engine"), null=True, blank=True)
 
     class Meta:
@@ -66,7 +67,7 @@ class Attempt(models.Model):
         indexes = (
             models.Index(fields=("id",), condition=models.Q(live=True), name="attempts_live"),
             models.Index(
-                fields=("ended_at",),
+                fields=("kept_until",),
                 condition=models.Q(ended_at__isnull=False, forgotten_at=None),
                 name="attempts_to_tidy",
             ),

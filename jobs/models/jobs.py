@@ -82,6 +82,8 @@ class Job(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
 
+    expires_at = models.DateTimeField(_("deleted after retention"), null=True, blank=True)
+
     idle_since = models.DateTimeField(_("idle since"), null=True, blank=True)
 
     origin = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="descendants")
@@ -115,6 +117,11 @@ class Job(models.Model):
                 name="jobs_unfinished",
             ),
             models.Index(fields=("ended_at",), condition=models.Q(state="FAILED"), name="jobs_failed"),
+            models.Index(
+                fields=("expires_at",),
+                condition=models.Q(deleted_at=None, expires_at__isnull=False),
+                name="jobs_retained",
+            ),
             models.Index(
                 fields=("-created_at", "-id", "workspace"),
                 condition=models.Q(deleted_at=None),
