@@ -88,18 +88,18 @@ def decide(policy: FaultPolicy, fault: Fault, earlier: Sequence[Fault]) -> Decis
 
     | the first that applies | is restarted |
     |---|---|
+    | the same error, with the same words, so many times in a row | no |
     | the platform's error | always |
-    | the same error so many times in a row | no |
     | an error of the job's own program, unless the policy restarts it | no |
     | restarts are left | yes |
     | none is left | no |
     """
     used = sum(1 for each in earlier if each.origin is not Origin.PLATFORM)
-    if fault.origin is Origin.PLATFORM:
-        return Decision(restarts=True, rule=Rule.PLATFORM, used=used)
     row = [each.signature for each in (fault, *reversed(earlier))][: policy.same_errors]
     if len(row) == policy.same_errors and len(set(row)) == 1 and row[0] is not None:
         return Decision(restarts=False, rule=Rule.SAME_ERROR, used=used)
+    if fault.origin is Origin.PLATFORM:
+        return Decision(restarts=True, rule=Rule.PLATFORM, used=used)
     if fault.origin is Origin.OWN and not policy.restarts_own:
         return Decision(restarts=False, rule=Rule.OWN_ERROR, used=used)
     is_left = used < policy.restarts

@@ -13,6 +13,7 @@ from jobs.messages.faults import cause_label
 
 OWN = Fault("python", Origin.OWN, "KeyError: 'lr'")
 NCCL = Fault("nccl", Origin.PLATFORM, "ncclSystemError: socket 12")
+NODE_LOST = Fault("node_lost", Origin.PLATFORM)
 UNKNOWN = Fault("exit_code", Origin.UNKNOWN)
 HANG = Fault("hang", Origin.UNKNOWN)
 
@@ -23,7 +24,9 @@ HANG = Fault("hang", Origin.UNKNOWN)
         (FaultPolicy(restarts=3), OWN, [], False, Rule.OWN_ERROR),
         (FaultPolicy(restarts=3, restarts_own=True), OWN, [], True, Rule.RESTARTS_LEFT),
         (FaultPolicy(), NCCL, [], True, Rule.PLATFORM),
-        (FaultPolicy(), NCCL, [NCCL] * 9, True, Rule.PLATFORM),
+        (FaultPolicy(), NCCL, [NCCL, UNKNOWN, NCCL], True, Rule.PLATFORM),
+        (FaultPolicy(), NCCL, [NCCL] * 2, False, Rule.SAME_ERROR),
+        (FaultPolicy(), NODE_LOST, [NODE_LOST] * 9, True, Rule.PLATFORM),
         (FaultPolicy(restarts=2), UNKNOWN, [UNKNOWN], True, Rule.RESTARTS_LEFT),
         (FaultPolicy(restarts=2), UNKNOWN, [UNKNOWN] * 2, False, Rule.RESTARTS_SPENT),
         (FaultPolicy(restarts=2), UNKNOWN, [NCCL, NCCL, UNKNOWN], True, Rule.RESTARTS_LEFT),
