@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils.crypto import get_random_string
 
 from jobs import trees
+from jobs.assets import instance_roles
 from jobs.assets.addresses import FILES
 from jobs.dialects.base import Note, Parsed, Problem
 from jobs.dialects.document import Document
@@ -138,7 +139,7 @@ class _Resolution:
             changes["code"] = self._code(spec.code)
         if spec.network.vpc:
             changes["network"] = self._network(spec.network)
-        if spec.instance_role and spec.instance_role != "default":
+        if spec.instance_role:
             changes["instance_role"] = self._role(spec.instance_role)
         return spec.model_copy(update=changes) if changes else spec
 
@@ -272,6 +273,11 @@ class _Resolution:
         return network.model_copy(update={"vpc": row.vpc_id})
 
     def _role(self, role: str) -> str:
+        assumed = instance_roles.find_role(self.workspace, role)
+        if assumed is not None:
+            self._use(assumed)
+        if assumed is not None or role == instance_roles.DEFAULT:
+            return assumed.arn if assumed and role == assumed.key else role
         rows = list(RamRole.objects.filter(Q(arn=role) | Q(key=role)).order_by("id"))
         row = self._one_of(rows, "/instance_role", role)
         if not isinstance(row, RamRole):

@@ -18,6 +18,9 @@ INTERNET: Final = "internet"
 SERVICE: Final = IPv4Address("169.254.77.1")
 """The router's address for its replicas: their gateway, resolver and service address."""
 
+CREDENTIALS: Final = IPv4Address("169.254.170.2")
+"""The router's address for credentials: the only one beside loopback where AWS's SDKs take plain HTTP."""
+
 UPLINK: Final = "up"
 """The router's interface to the rest of the world; those to replicas begin with `v`."""
 
@@ -90,6 +93,7 @@ def router_rules(addresses: str, egress: Sequence[str], refused: Iterable[IPv4Ad
         "ct state established,related accept",
         f"{service} udp dport 53 accept",
         f"{service} tcp dport {{ 53, 80 }} accept",
+        f'iifname "v*" ip daddr {CREDENTIALS} tcp dport 80 accept',
     ]
     return _table(
         "job",
