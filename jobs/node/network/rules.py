@@ -27,7 +27,12 @@ UPLINK: Final = "up"
 HOST_LINKS: Final = "jc"
 """With this begin the names of the host's interfaces to routers."""
 
-_NEVER: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
+_METADATA: Final = ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.0/24")
+"""Clouds' metadata services that are not link-local: Alibaba's gives out the host's own role."""
+
+_NEVER: Final = tuple(
+    map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", *_METADATA))
+)
 """This host, link-local addresses such as a cloud's metadata service, multicast and what is reserved."""
 
 _REFUSE: Final = "reject with icmpx type admin-prohibited"

@@ -1,6 +1,6 @@
 """Where a job's programs find the credentials of its role, by the conventions of the vendors' SDKs.
 
-Alibaba's get them from ALIBABA_CLOUD_CREDENTIALS_URI.  AWS's get them from
+Alibaba's get them from ALIBABA_CLOUD_CREDENTIALS_URI, unless the metadata service gives some first.  AWS's get them from
 AWS_CONTAINER_CREDENTIALS_FULL_URI and show the content of a file, which is the job's own and no secret
 outside of its network.
 """
@@ -21,7 +21,10 @@ SECRET: Final = "role_token"  # noqa: S105 a name
 
 _FILE: Final = ".job-console-role-token"
 _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
-    "alibaba": {"ALIBABA_CLOUD_CREDENTIALS_URI": f"http://{SERVICE}{ALIBABA_PATH}"},
+    "alibaba": {
+        "ALIBABA_CLOUD_CREDENTIALS_URI": f"http://{SERVICE}{ALIBABA_PATH}",
+        "ALIBABA_CLOUD_ECS_METADATA_DISABLED": "true",
+    },
     "aws": {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://{CREDENTIALS}{AWS_PATH}",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{mount_paths.WORK}/{_FILE}",
