@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import shutil
@@ -45,10 +46,14 @@ while True:
 
 
 def make_role(workspace: Workspace, **columns: Any) -> RamRole:
-    """The default role of a workspace, with an access key."""
+    """The default role of a workspace, with an access key.
+
+    Its credentials are valid for so short a time that SDKs ask for them again and again.
+    """
     made = RamRole(workspace=workspace, name="trainer", is_default=True, **columns)
     made.encrypt(SECRET)
     made.full_clean()
+    made.session_s = 900
     made.save()
     return made
 
@@ -71,11 +76,24 @@ class RoleJob:
         logs = self.folder.glob("logs/*.output")
         return [line for log in logs for line in log.read_text().splitlines()]
 
-    def issued(self) -> Credentials:
-        assert self.key in CACHE._entries, self.lines()
-        entry = CACHE._entries[self.key]
-        assert entry.issue is not None
-        return entry.issue.credentials
+    def issued(self) -> Credentials | None:
+        """Return the credentials that STS gave last."""
+        entry = CACHE._entries.get(self.key)
+        return entry.issue.credentials if entry and entry.issue else None
+
+    def read(self, before: Credentials | None = None) -> Credentials:
+        """Return the credentials that its program has by now; they are others than those of before."""
+
+        def find() -> Credentials | None:
+            found = self.issued()
+            return found if found and found != before and self.has_read(found) else None
+
+        return wait_for(find, 30)
+
+    def has_read(self, found: Credentials) -> bool:
+        """Tell whether its program had these credentials from the SDK."""
+        said = ":".join((found.access_key_id, found.secret, found.token))
+        return hashlib.sha256(said.encode()).hexdigest() in self.lines()
 
     def make_due(self) -> None:
         """Have the credentials renewed when they are asked for the next time."""
@@ -149,15 +167,12 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def check(running: RoleJob, path: str, first: int) -> None:
-    """The program has credentials from line `first` on; they are renewed, secret, and gone after the end."""
-    given = []
-    for number in (first, first + 1):
-        wait_for(lambda number=number: len(running.lines()) > number, 30)
-        given.append(running.issued())
-        running.make_due()
-    assert given[0] != given[1]
-    secret = [value for each in (*given, running.issued()) for value in (each.secret, each.token)]
+def check(running: RoleJob, path: str) -> None:
+    """The program has the credentials that STS gave; they are renewed, secret, and gone after the end."""
+    given = [running.read()]
+    running.make_due()
+    given.append(running.read(before=given[0]))
+    secret = [value for each in given for value in (each.secret, each.token)]
     assert find_leaks(running, secret) == []
     token = tokens.make_token(running.key)
     files = {Path(each).name for each in find_leaks(running, [token])}

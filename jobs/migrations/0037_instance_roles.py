@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='ramrole',
             name='session_s',
-            field=models.PositiveIntegerField(default=3600, help_text='How long credentials are valid (900–43200). They are renewed while the job runs.', validators=[django.core.validators.MinValueValidator(900), django.core.validators.MaxValueValidator(43200)], verbose_name='session duration (s)'),
+            field=models.PositiveIntegerField(default=3600, help_text='How long credentials are valid (2400–43200). They are renewed while the job runs.', validators=[django.core.validators.MinValueValidator(2400), django.core.validators.MaxValueValidator(43200)], verbose_name='session duration (s)'),
         ),
         migrations.AlterField(
             model_name='ramrole',

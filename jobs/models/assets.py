@@ -386,8 +386,8 @@ class RamRole(Asset):
     session_s = models.PositiveIntegerField(
         _("session duration (s)"),
         default=3600,
-        validators=[MinValueValidator(900), MaxValueValidator(43_200)],
-        help_text=_("How long credentials are valid (900–43200). They are renewed while the job runs."),
+        validators=[MinValueValidator(2400), MaxValueValidator(43_200)],
+        help_text=_("How long credentials are valid (2400–43200). They are renewed while the job runs."),
     )
     is_default = models.BooleanField(
         _("default"), default=False, help_text=_("The role of jobs that ask for the default role.")

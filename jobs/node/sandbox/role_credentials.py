@@ -1,8 +1,8 @@
 """Where a job's programs find the credentials of its role, by the conventions of the vendors' SDKs.
 
-Alibaba's get them from ALIBABA_CLOUD_CREDENTIALS_URI, unless the metadata service gives some first.  AWS's get them from
-AWS_CONTAINER_CREDENTIALS_FULL_URI and show the content of a file, which is the job's own and no secret
-outside of its network.
+Alibaba's get them from ALIBABA_CLOUD_CREDENTIALS_URI, unless a metadata service gives some first.  AWS's get
+them from AWS_CONTAINER_CREDENTIALS_FULL_URI and show the content of a file, which is the job's own and no
+secret outside of its network.
 """
 
 from __future__ import annotations

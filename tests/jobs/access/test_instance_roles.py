@@ -64,7 +64,7 @@ def make_role(job: Job, provider: str, endpoint: str, **columns: Any) -> RamRole
 def alibaba(alibaba_sts: AlibabaSts, settings: LazySettings) -> RamRole:
     """The role of a running job, at the stand-in."""
     settings.CONSOLE_EGRESS_HOSTS = [alibaba_sts.url]
-    return make_role(make_job(State.RUNNING), "alibaba", alibaba_sts.url, policy=POLICY, session_s=1800)
+    return make_role(make_job(State.RUNNING), "alibaba", alibaba_sts.url, policy=POLICY, session_s=2400)
 
 
 def attempt() -> Attempt:
@@ -80,7 +80,7 @@ def test_aws_credentials_are_given_for_the_token_of_the_attempt(
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [moto_sts]
     job = make_job(State.RUNNING)
-    make_role(job, "aws", moto_sts, session_s=900)
+    make_role(job, "aws", moto_sts, session_s=2400)
     mine = attempt_of(job)
     token = tokens.make_token(mine.key)
     status, found = get(mine, AWS_PATH, token)
@@ -88,7 +88,7 @@ def test_aws_credentials_are_given_for_the_token_of_the_attempt(
     assert sorted(found) == ["AccessKeyId", "Expiration", "SecretAccessKey", "Token"]
     assert all(found.values())
     left = datetime.fromisoformat(found["Expiration"]) - datetime.now(UTC)
-    assert timedelta(seconds=880) < left <= timedelta(seconds=900)
+    assert timedelta(seconds=2380) < left <= timedelta(seconds=2400)
     assert get(mine, AWS_PATH, token) == (200, found)
     other = attempt_of(make_job(State.RUNNING, quota=job.quota))
     for wrong in ("", mine.key, f"{token}x", tokens.make_token(other.key)):
@@ -113,7 +113,7 @@ def test_alibaba_credentials_are_those_of_the_session_policy(
         {
             "RoleArn": alibaba.arn,
             "RoleSessionName": f"{attempt().job.public_id}-1",
-            "DurationSeconds": "1800",
+            "DurationSeconds": "2400",
             "Policy": POLICY,
         }
     ]
@@ -138,14 +138,14 @@ def test_credentials_are_renewed_at_half_of_their_time_and_stay_while_sts_fails(
         return str(found["AccessKeyId"]) if status == 200 else str(status)
 
     assert [number(), number()] == ["STS.key1", "STS.key1"]
-    pass_time(880)
+    pass_time(1180)
     assert number() == "STS.key1"
     pass_time(30)
     assert [number(), number()] == ["STS.key2", "STS.key2"]
     alibaba_sts.failing = True
-    pass_time(910)
+    pass_time(1210)
     assert number() == "STS.key2"
-    pass_time(840)
+    pass_time(1140)
     assert number() == "503"
     alibaba_sts.failing = False
     assert number() == "503", "asked again too soon"
