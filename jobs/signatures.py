@@ -171,7 +171,7 @@ def match_signatures(one: str, other: str) -> bool:
 def sign_aws4(request: SignedRequest, headers: Iterable[str], scope: str, secret: str) -> str:
     """Return the AWS Signature Version 4, in hexadecimal, of a request without a query.
 
-    `headers` names the signed ones, x-amz-date among them; `scope` is `<date>/<region>/<service>/aws4_request`.
+    `headers` names the signed ones, with x-amz-date; `scope` is `<date>/<region>/<service>/aws4_request`.
     """
     names = list(headers)
     canonical = "\n".join(

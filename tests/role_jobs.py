@@ -92,7 +92,7 @@ class RoleJob:
 
     def has_read(self, found: Credentials) -> bool:
         """Tell whether its program had these credentials from the SDK."""
-        said = ":".join((found.access_key_id, found.secret, found.token))
+        said = f"{found.access_key_id}:{found.secret}:{found.token}"
         return hashlib.sha256(said.encode()).hexdigest() in self.lines()
 
     def make_due(self) -> None:

@@ -33,7 +33,6 @@ from jobs.models import (
     Image,
     Job,
     PersonalSecret,
-    RamRole,
     Vpc,
 )
 from jobs.spec import CodeSource as Code
@@ -273,17 +272,12 @@ class _Resolution:
         return network.model_copy(update={"vpc": row.vpc_id})
 
     def _role(self, role: str) -> str:
-        assumed = instance_roles.find_role(self.workspace, role)
-        if assumed is not None:
-            self._use(assumed)
-        if assumed is not None or role == instance_roles.DEFAULT:
-            return assumed.arn if assumed and role == assumed.key else role
-        rows = list(RamRole.objects.filter(Q(arn=role) | Q(key=role)).order_by("id"))
-        row = self._one_of(rows, "/instance_role", role)
-        if not isinstance(row, RamRole):
+        """Return the role's ARN, or `default`; one that the workspace lacks is a problem of feasibility."""
+        row = instance_roles.find_role(self.workspace, role)
+        if row is None:
             return role
         self._use(row)
-        return row.arn
+        return row.arn if role == row.key else role
 
     def _one_of(self, rows: list[Any], pointer: str, name: str) -> Asset | None:
         """The one that the workspace may use; a problem when others keep it to themselves."""

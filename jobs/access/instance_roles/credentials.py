@@ -1,6 +1,6 @@
 """Credentials of running attempts, kept in the memory of the process that answers jobs, and nowhere else.
 
-They are asked for once for all replicas of an attempt, and anew when half of their time is over: the SDKs want
+They are asked for once for all replicas of an attempt, and anew when half of their time is over: SDKs want
 new ones 15 minutes before the end.  While STS gives none, the earlier ones serve until they end.
 """
 
