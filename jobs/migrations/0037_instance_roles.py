@@ -61,6 +61,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='ramrole',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('workspace',), name='one_default_role'),
+            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('workspace',), name='one_default_role', violation_error_message='This workspace has a default role already.'),
         ),
     ]

@@ -400,7 +400,10 @@ class RamRole(Asset):
         verbose_name_plural = _("RAM roles")
         constraints = (
             models.UniqueConstraint(
-                fields=("workspace",), condition=models.Q(is_default=True), name="one_default_role"
+                fields=("workspace",),
+                condition=models.Q(is_default=True),
+                name="one_default_role",
+                violation_error_message=_("This workspace has a default role already."),
             ),
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +13,15 @@ import pytest
 from django.conf import LazySettings
 from moto.server import ThreadedMotoServer
 
+from jobs.backends.base import Refused
 from jobs.backends.local import machine
 from jobs.node.network.service import AWS_PATH
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor import layout
 from quotas.models import Cluster, User
 from tests import role_jobs
 from tests.factories import make_cluster
+from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.jobs.client.conftest import person, worker
 
 __all__ = ["person", "worker"]
@@ -70,3 +76,40 @@ def test_job_of_aws_role_reads_credentials_with_the_real_sdk(
     with role_jobs.run(person, packages, READS) as running:
         role_jobs.check(running, AWS_PATH)
         assert running.lines()[0] == "container-role"
+
+
+@pytest.mark.parametrize("mode", [Isolation.PERSONS, Isolation.NAMESPACES])
+def test_token_of_role_is_a_file_of_the_jobs_user_in_every_isolation(
+    bench_of: Callable[..., LocalBench], mode: Isolation
+) -> None:
+    if lacking := machine.network_lacks(mode):
+        pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
+    shows = 'cd /; stat -c "%a %u" $AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; id -u; env; cat /proc/*/cmdline'
+    bench = bench_of(isolation=mode, network="own")
+    asked = bench.submission(role(f'{shows}; sha1sum < "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"'))
+    token = "attempt:signature"
+    spec = asked.spec.model_copy(update={"instance_role": "default"})
+    handle = bench.backend.submit(replace(asked, spec=spec, role_provider="aws", role_token=token))
+    wait_until_over(bench.backend, handle)
+    lines = log_of(bench.backend, handle).splitlines()
+    assert lines[0] == f"600 {lines[1]}"
+    assert "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://169.254.170.2/v1/credentials/aws" in lines
+    assert lines[-1].split()[0] == hashlib.sha1(token.encode()).hexdigest()
+    assert token not in "".join(lines)
+    assert token not in (bench.attempt(handle) / layout.PLAN).read_text()
+
+
+@pytest.mark.parametrize(
+    ("network", "provider", "why"), [("host", "aws", "role_without_network"), ("own", "", "role_unknown")]
+)
+def test_job_of_role_that_gives_no_credentials_is_refused(
+    bench_of: Callable[..., LocalBench], network: str, provider: str, why: str
+) -> None:
+    bench = bench_of(network=network)
+    if network == "own" and machine.network_lacks(bench.backend.isolation()):
+        pytest.skip("no networks of jobs' own here")
+    asked = bench.submission(role("true"))
+    spec = asked.spec.model_copy(update={"instance_role": "acs:ram::1:role/x"})
+    with pytest.raises(Refused) as refused:
+        bench.backend.submit(replace(asked, spec=spec, role_provider=provider))
+    assert refused.value.reason.params["why"] == why
