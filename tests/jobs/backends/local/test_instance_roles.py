@@ -84,17 +84,20 @@ def test_token_of_role_is_a_file_of_the_jobs_user_in_every_isolation(
 ) -> None:
     if lacking := machine.network_lacks(mode):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
-    shows = 'cd /; stat -c "%a %u" $AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; id -u; env; cat /proc/*/cmdline'
+    shows = (
+        'file=$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; stat -c "%a %u" $file; id -u; sha1sum < $file; env; '
+        "cat /proc/*/cmdline"
+    )
     bench = bench_of(isolation=mode, network="own")
-    asked = bench.submission(role(f'{shows}; sha1sum < "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"'))
+    asked = bench.submission(role(shows))
     token = "attempt:signature"
     spec = asked.spec.model_copy(update={"instance_role": "default"})
     handle = bench.backend.submit(replace(asked, spec=spec, role_provider="aws", role_token=token))
     wait_until_over(bench.backend, handle)
     lines = log_of(bench.backend, handle).splitlines()
     assert lines[0] == f"600 {lines[1]}"
+    assert lines[2].split()[0] == hashlib.sha1(token.encode()).hexdigest()
     assert "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://169.254.170.2/v1/credentials/aws" in lines
-    assert lines[-1].split()[0] == hashlib.sha1(token.encode()).hexdigest()
     assert token not in "".join(lines)
     assert token not in (bench.attempt(handle) / layout.PLAN).read_text()
 
