@@ -1,4 +1,4 @@
-"""Variables and files by which the SDKs in a job find the credentials of its role, as the vendors document them.
+"""Variables and files by which the SDKs in a job find the credentials of its role.
 
 Alibaba's get them from ALIBABA_CLOUD_CREDENTIALS_URI, unless a metadata service gives some first.  AWS's get
 them from AWS_CONTAINER_CREDENTIALS_FULL_URI and show the content of a file, which is the job's own and no
