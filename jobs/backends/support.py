@@ -125,7 +125,6 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         _("Start TensorBoard in the job: it is detected and can be opened from the job page.")
     ),
     "network": keep(_OF_VENDOR),
-    "instance_role": keep(_OF_VENDOR),
     "framework_options": keep(_OF_VENDOR),
 }
 """What the console does, or leaves undone, by itself."""

@@ -238,13 +238,18 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "role_default": (
         _(
-            "%(role)s can access MaxCompute with the permissions of the job's owner, and the "
-            "workspace's default OSS bucket; nothing else."
+            "The workspace's default role. On PAI-DLC that is %(role)s: it can access MaxCompute with the "
+            "permissions of the job's owner, and the workspace's default OSS bucket; nothing else."
         ),
-        _("PAI's default role can access MaxCompute and the workspace's default OSS bucket; nothing else."),
+        _("The workspace's default role."),
     ),
-    "role_custom": (_("The job has the permissions of this role: acs:ram::ACCOUNT:role/NAME."),),
-    "role_none": (_("No RAM role (default)."),),
+    "role_custom": (
+        _(
+            "The job has the permissions of this role: acs:ram::ACCOUNT:role/NAME or "
+            "arn:aws:iam::ACCOUNT:role/NAME."
+        ),
+    ),
+    "role_none": (_("No role (default)."),),
 }
 
 _SECTIONS: Final = {

@@ -21,7 +21,7 @@ from jobs.backends.staging import authfile, code_sources, software
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
-from jobs.node.sandbox import bind_mounts, isolation
+from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
@@ -66,6 +66,7 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
     if images and not runtime.engine and not config.allow_plain:
         raise refusal("no_image_engine", image=images[0])
     _check_network(submission, config, runtime)
+    _check_role(submission, runtime)
     if spec.software.modules and not all(map(runtime.contains, spec.roles)) and not software.has_modules():
         raise refusal("no_modules", modules=", ".join(spec.software.modules))
     total = config.total()
@@ -85,6 +86,15 @@ def _check_network(submission: Submission, config: LocalConfig, runtime: JobRunt
         raise refusal("image_without_network", image=image, engine=runtime.engine[0])
     if submission.is_restricted:
         raise refusal("egress_not_enforced", workspace=submission.workspace)
+
+
+def _check_role(submission: Submission, runtime: JobRuntime) -> None:
+    """Raise Refused for a job with a role of which it would get no credentials."""
+    role = submission.spec.instance_role
+    if role and not runtime.own_network:
+        raise refusal("role_without_network", role=role)
+    if role and not submission.role_provider:
+        raise refusal("role_unknown", role=role)
 
 
 def plan(
@@ -156,7 +166,11 @@ def make_plan(
         framework=spec.framework,
         created_at=time.time(),
         boot=processes.boot_id(),
-        env={**(_custom_ports(spec, config, roles) if runtime.own_network else {}), **spec.env},
+        env={
+            **(_custom_ports(spec, config, roles) if runtime.own_network else {}),
+            **role_credentials.variables_of(submission.role_provider),
+            **spec.env,
+        },
         locations=layer.locations,
         time_limit_s=spec.time_limit_s,
         warned=EndWarning(spec.end_signal.signal, spec.end_signal.seconds_before)

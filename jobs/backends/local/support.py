@@ -27,6 +27,7 @@ _CODE: Final = f"{_LOCAL}/test_code.py"
 _PACKAGES: Final = "jobs/node/staging/test_pip.py"
 _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
 _NAMES: Final = f"{_LOCAL}/test_names.py"
+_ROLES: Final = f"{_LOCAL}/test_instance_roles.py"
 _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {
@@ -106,4 +107,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
     "cpu_affinity": honour(f"{_ALLOCATIONS}::test_replicas_with_affinity_are_pinned_to_cores_of_their_own"),
+    "instance_role": honour(
+        f"{_ROLES}::test_job_of_aws_role_reads_credentials_with_the_real_sdk",
+        _("Jobs with a network of their own get the role's credentials; others are refused."),
+    ),
 }

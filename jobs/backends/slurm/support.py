@@ -11,6 +11,7 @@ from jobs.backends.support import (
     CONTRACT,
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
+    Fate,
     Support,
     approximate,
     honour,
@@ -25,6 +26,11 @@ _NODES: Final = "test_roles_run_on_any_allowed_node_and_avoid_excluded_nodes"
 _LIMIT: Final = "test_time_limit_ends_job_after_warning_signal"
 
 SUPPORT: Final[Mapping[str, Support]] = {
+    "instance_role": Support(
+        Fate.REFUSED,
+        "jobs/backends/slurm/test_staging.py::test_unsupported_staging_is_refused_at_submission",
+        _("Jobs have no network of their own here, so they can't be given credentials of a role."),
+    ),
     "name": honour(
         f"{_SLURM}::test_variables_and_secrets_arrive_unchanged",
         _("Available inside the job; the cluster's queue shows a key instead."),

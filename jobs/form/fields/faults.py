@@ -128,8 +128,8 @@ ROLES: Final = (
         FieldKind.TEXT,
         _("Instance RAM role"),
         help=_(
-            "Empty: no role. “default”: the PAI default role, with your MaxCompute permissions and "
-            "access to the workspace's default OSS bucket. Or the ARN of a custom role."
+            "The job gets short-lived credentials of this role. Empty: no role. “default”: the default "
+            "role of the workspace. Or the ARN of a role that an admin has added to the workspace."
         ),
         source=f"{BOTH}: instance RAM role",
         placeholder="acs:ram::123456:role/training",

@@ -54,6 +54,9 @@ def check(submission: Submission, config: SlurmConfig) -> None:
     if submission.is_restricted:
         params: Params = {"why": "egress_not_enforced", "workspace": submission.workspace}
         raise Refused(Reason(ReasonCode.REFUSED, params))
+    if spec.instance_role:
+        role: Params = {"why": "role_without_network", "role": spec.instance_role}
+        raise Refused(Reason(ReasonCode.REFUSED, role))
     container_runtimes.check(spec, config, alone=is_alone(spec))
     staging.plan_staging(submission, config)
     resources = [role.resources for role in spec.roles]
