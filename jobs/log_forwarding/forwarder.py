@@ -169,7 +169,7 @@ def _send(post: Post) -> Verdict:
     except AddressError as error:
         return Verdict(error.code, error.detail)
     except Unreadable:
-        return Verdict("unreadable")
+        return Verdict("credential")
     return chosen.read_answer(answer, len(post.batch.lines) if post.batch else 1)
 
 
@@ -244,8 +244,8 @@ def _refuse(sink: LogSink, batch: Batch) -> dict[str, Any]:
         size = sum(line.end - line.offset for line in batch.lines)
         return {"dropped_bytes": F("dropped_bytes") + size}
     for window in windows:
-        window.cursor.batch_end = None
-    _save([window.cursor for window in windows], "batch_end")
+        window.cursor.batch_end, window.cursor.scanned = None, 0
+    _save([window.cursor for window in windows], "batch_end", "scanned")
     return {"batch_records": max(1, sink.batch_records // 2)}
 
 
