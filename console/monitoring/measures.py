@@ -35,11 +35,6 @@ def open_streams() -> Reading:
     return {(): streams.total()}
 
 
-def log_sink_lags() -> Reading:
-    """Return the bytes of logs that each sink lacks."""
-    return log_forwarding.lags()
-
-
 def log_sink_errors() -> Reading:
     """Return the batches that each sink did not take at once."""
     return _of_log_sinks("errors")
@@ -62,6 +57,8 @@ def register() -> None:
     measure("console_live_attempts", "Attempts that an engine has.", (), live_attempts)
     measure("console_open_streams", "Live streams of this web process.", (), open_streams)
     sink = ("workspace", "sink")
-    measure("console_log_sink_lag_bytes", "Bytes of logs not yet sent to a log sink.", sink, log_sink_lags)
+    measure(
+        "console_log_sink_lag_bytes", "Bytes of logs not yet sent to a log sink.", sink, log_forwarding.lags
+    )
     measure("console_log_sink_errors", "Failed batches of a log sink, ever.", sink, log_sink_errors)
     measure("console_log_sink_dropped_bytes", "Bytes that a log sink refused, ever.", sink, log_sink_drops)

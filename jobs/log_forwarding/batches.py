@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from jobs.log_forwarding.formats import FORMATS, Record, Source
-from jobs.log_forwarding.lines import Line, Rest, split
+from jobs.log_forwarding.formats import FORMATS, LogEntry, LogSource
+from jobs.log_forwarding.lines import LogLine, Rest, split
 from jobs.log_forwarding.positions import position_of
 from jobs.logs import log_store
 from jobs.models import LogCursor, LogSink, LogStream
@@ -31,7 +31,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LogWindow:
     """The part of a log, up to `end`, that a batch has.
 
     `encoded` are its records.  Without any, all that is new is known: `scanned` bytes have no whole line, or
@@ -39,8 +39,8 @@ class Window:
     """
 
     cursor: LogCursor
-    source: Source
-    lines: Sequence[Line] = ()
+    source: LogSource
+    lines: Sequence[LogLine] = ()
     encoded: Sequence[bytes] = ()
     end: int = 0
     scanned: int = 0
@@ -49,13 +49,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is sent in one request, and the body for it."""
+    """Windows that are sent in one request, and its body."""
 
-    windows: Sequence[Window]
+    windows: Sequence[LogWindow]
     body: bytes
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogLine]:
         """All lines, in the order of the body."""
         return [line for window in self.windows for line in window.lines]
 
@@ -67,12 +67,12 @@ def build(sink: LogSink) -> Batch:
     for row in rows:
         row.sink = sink
     stored = [row for row in rows if row.batch_end is not None]
-    windows = [_read_again(row) for row in stored] if stored else list(_fill(sink, rows))
+    windows = [_reread(row) for row in stored] if stored else list(_fill(sink, rows))
     parts = [(window.source, window.encoded) for window in windows if window.encoded]
     return Batch(windows, FORMATS[sink.format].join(parts) if parts else b"")
 
 
-def _fill(sink: LogSink, rows: Sequence[LogCursor]) -> Iterator[Window]:
+def _fill(sink: LogSink, rows: Sequence[LogCursor]) -> Iterator[LogWindow]:
     """Yield the windows of logs that have news, until the batch is full."""
     now = timezone.now()
     records, size = sink.batch_records, settings.CONSOLE_LOG_BATCH_KIB * 1024
@@ -92,7 +92,7 @@ def _fill(sink: LogSink, rows: Sequence[LogCursor]) -> Iterator[Window]:
             return
 
 
-def _limit(window: Window, records: int, size: int, *, is_first: bool) -> Window:
+def _limit(window: LogWindow, records: int, size: int, *, is_first: bool) -> LogWindow:
     """Return the window with as many records as fit; at least one of the first."""
     fitting = 0
     for encoded in window.encoded[:records]:
@@ -107,7 +107,7 @@ def _limit(window: Window, records: int, size: int, *, is_first: bool) -> Window
     return replace(window, lines=lines, encoded=encoded_records, end=end, scanned=0, is_last=False)
 
 
-def _read_new(cursor: LogCursor) -> Window:
+def _read_new(cursor: LogCursor) -> LogWindow:
     """Return the window of a log's new lines, of at most SHARE bytes."""
     log, size = cursor.stream, position_of(cursor).size
     part = _read(log, cursor.offset, SHARE)
@@ -123,10 +123,10 @@ def _read_new(cursor: LogCursor) -> Window:
     )
 
 
-def _read_again(cursor: LogCursor) -> Window:
+def _reread(cursor: LogCursor) -> LogWindow:
     """Return the stored window of a log; it has no lines where the log is lost."""
     log, end = cursor.stream, cursor.batch_end or 0
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     at, size = cursor.offset, 0
     while at < end:
         part = _read(log, at, end - at)
@@ -145,26 +145,28 @@ def _read(log: LogStream, offset: int, limit: int) -> log_store.Slice:
         return log_store.Slice(b"", offset, offset, 0, log.state)
 
 
-def _split(log: LogStream, part: log_store.Slice, rest: Rest) -> Iterator[Line]:
+def _split(log: LogStream, part: log_store.Slice, rest: Rest) -> Iterator[LogLine]:
     """Yield the lines of a part; the notice of bytes that a cap left out is a line that covers them."""
     if part.next_offset != part.offset + len(part.data):
-        yield Line(part.offset, part.next_offset, part.data.decode().strip())
+        yield LogLine(part.offset, part.next_offset, part.data.decode().strip())
         return
     ends = log.state != LogStream.State.OPEN and part.next_offset >= part.size
     ends = ends or part.next_offset == log.cut_from
     yield from split(part.data, part.offset, Rest.ENDS if ends else rest)
 
 
-def _encode(cursor: LogCursor, lines: Sequence[Line], *, end: int, scanned: int = 0, is_last: bool) -> Window:
+def _encode(
+    cursor: LogCursor, lines: Sequence[LogLine], *, end: int, scanned: int = 0, is_last: bool
+) -> LogWindow:
     """Return a window with its records encoded in the sink's format, at the time of its batch."""
     source = _source(cursor)
     encode = FORMATS[cursor.sink.format].encode
     at_ns = _nanoseconds(cursor.batch_at or timezone.now())
-    encoded = [encode(Record(source, line, at_ns + number)) for number, line in enumerate(lines)]
-    return Window(cursor, source, lines, encoded, end, scanned, is_last)
+    encoded = [encode(LogEntry(source, line, at_ns + number)) for number, line in enumerate(lines)]
+    return LogWindow(cursor, source, lines, encoded, end, scanned, is_last)
 
 
-def _source(cursor: LogCursor) -> Source:
+def _source(cursor: LogCursor) -> LogSource:
     log = cursor.stream
     attempt, job = log.attempt, log.attempt.job
     labels = {
@@ -177,7 +179,7 @@ def _source(cursor: LogCursor) -> Source:
         "stream": log.name,
     }
     key = "-".join(value for name, value in labels.items() if name != "workspace")
-    return Source(key, {**cursor.sink.labels, **labels}, {"name": job.name, "owner": job.owner.username})
+    return LogSource(key, {**cursor.sink.labels, **labels}, {"name": job.name, "owner": job.owner.username})
 
 
 def _nanoseconds(at: datetime) -> int:
@@ -188,6 +190,6 @@ def encode_test(sink: LogSink, text: str) -> bytes:
     """Return the body of a test, a batch of one record with the text."""
     now = timezone.now()
     key = f"test-{sink.pk}-{_nanoseconds(now)}"
-    source = Source(key, {**sink.labels, "workspace": sink.workspace.slug, "stream": "test"}, {})
+    source = LogSource(key, {**sink.labels, "workspace": sink.workspace.slug, "stream": "test"}, {})
     chosen = FORMATS[sink.format]
-    return chosen.join([(source, [chosen.encode(Record(source, Line(0, 0, text), _nanoseconds(now)))])])
+    return chosen.join([(source, [chosen.encode(LogEntry(source, LogLine(0, 0, text), _nanoseconds(now)))])])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from jobs.log_forwarding.lines import Line
+from jobs.log_forwarding.lines import LogLine
 from jobs.models import LogSink
 from jobs.notifications.egress import Answer
 from jobs.notifications.transports.outcome import of_answer
@@ -28,7 +28,7 @@ SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LogSource:
     """A log: its key for documents' ids, its labels with the sink's, and more about its job."""
 
     key: str
@@ -37,11 +37,11 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogEntry:
     """A line of a log and its time, in nanoseconds since 1970."""
 
-    source: Source
-    line: Line
+    source: LogSource
+    line: LogLine
     at_ns: int
 
     def message(self) -> dict[str, Any]:
@@ -51,8 +51,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an answer means: all is well if `error`, a code of `jobs.messages.deliveries`, is empty.
+class PostOutcome:
+    """Meaning of an answer: all is well if `error`, a code of `jobs.messages.deliveries`, is empty.
 
     One that `is_refused` is not accepted by itself later on.  `rejected` are the positions of records without
     which the batch was accepted.
@@ -70,18 +70,18 @@ class Verdict:
         return not self.error or bool(self.rejected)
 
 
-class Format(Protocol):
+class BodyFormat(Protocol):
     """A body format."""
 
     content_type: str
 
-    def encode(self, record: Record) -> bytes:
+    def encode(self, record: LogEntry) -> bytes:
         """Return a record's own part of the body."""
 
-    def join(self, parts: Sequence[tuple[Source, Sequence[bytes]]]) -> bytes:
+    def join(self, parts: Sequence[tuple[LogSource, Sequence[bytes]]]) -> bytes:
         """Return the body of encoded records, those of a log together."""
 
-    def read_answer(self, answer: Answer, count: int) -> Verdict:
+    def read_answer(self, answer: Answer, count: int) -> PostOutcome:
         """Return what the answer to `count` records means."""
 
 
@@ -95,13 +95,13 @@ def format_time(at_ns: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
 
 
-def _read_status(answer: Answer) -> Verdict:
+def _read_status(answer: Answer) -> PostOutcome:
     outcome = of_answer(answer)
     if not outcome.error:
-        return Verdict()
+        return PostOutcome()
     words = " ".join(answer.body[:200].decode("utf-8", "replace").split())
     detail = f"{outcome.detail}: {words}" if outcome.detail and words else outcome.detail
-    return Verdict(outcome.error, detail, outcome.pause_s, is_refused=answer.status in REFUSALS)
+    return PostOutcome(outcome.error, detail, outcome.pause_s, is_refused=answer.status in REFUSALS)
 
 
 class JsonLines:
@@ -109,18 +109,18 @@ class JsonLines:
 
     content_type = "application/x-ndjson"
 
-    def encode(self, record: Record) -> bytes:
+    def encode(self, record: LogEntry) -> bytes:
         """Return the record as one line."""
         source = record.source
         return _compact(
             {"time": format_time(record.at_ns), **source.labels, **source.about, **record.message()}
         )
 
-    def join(self, parts: Sequence[tuple[Source, Sequence[bytes]]]) -> bytes:
+    def join(self, parts: Sequence[tuple[LogSource, Sequence[bytes]]]) -> bytes:
         """Return the lines."""
         return b"".join(encoded + b"\n" for _source, records in parts for encoded in records)
 
-    def read_answer(self, answer: Answer, count: int) -> Verdict:
+    def read_answer(self, answer: Answer, count: int) -> PostOutcome:
         """Return the meaning of the status."""
         return _read_status(answer)
 
@@ -134,12 +134,12 @@ class Loki:
 
     content_type = "application/json"
 
-    def encode(self, record: Record) -> bytes:
+    def encode(self, record: LogEntry) -> bytes:
         """Return the record as an entry of its stream."""
         line = _compact({**record.message(), **record.source.about}).decode()
         return _compact([str(record.at_ns), line])
 
-    def join(self, parts: Sequence[tuple[Source, Sequence[bytes]]]) -> bytes:
+    def join(self, parts: Sequence[tuple[LogSource, Sequence[bytes]]]) -> bytes:
         """Return the streams."""
         streams = (
             b'{"stream":' + _compact(source.labels) + b',"values":[' + b",".join(records) + b"]}"
@@ -147,7 +147,7 @@ class Loki:
         )
         return b'{"streams":[' + b",".join(streams) + b"]}"
 
-    def read_answer(self, answer: Answer, count: int) -> Verdict:
+    def read_answer(self, answer: Answer, count: int) -> PostOutcome:
         """Return the meaning of the status."""
         return _read_status(answer)
 
@@ -160,7 +160,7 @@ class Elasticsearch:
 
     content_type = "application/x-ndjson"
 
-    def encode(self, record: Record) -> bytes:
+    def encode(self, record: LogEntry) -> bytes:
         """Return the record as an action and a document."""
         source = record.source
         action = {"create": {"_id": f"{source.key}-{record.line.offset}"}}
@@ -172,38 +172,38 @@ class Elasticsearch:
         }
         return _compact(action) + b"\n" + _compact(document)
 
-    def join(self, parts: Sequence[tuple[Source, Sequence[bytes]]]) -> bytes:
+    def join(self, parts: Sequence[tuple[LogSource, Sequence[bytes]]]) -> bytes:
         """Return the lines."""
         return b"".join(encoded + b"\n" for _source, records in parts for encoded in records)
 
-    def read_answer(self, answer: Answer, count: int) -> Verdict:
+    def read_answer(self, answer: Answer, count: int) -> PostOutcome:
         """Return the meaning of the status and, below 300, of each document's own."""
-        verdict = _read_status(answer)
-        return verdict if verdict.error else self._read_items(answer.body, count)
+        outcome = _read_status(answer)
+        return outcome if outcome.error else self._read_items(answer.body, count)
 
-    def _read_items(self, body: bytes, count: int) -> Verdict:
+    def _read_items(self, body: bytes, count: int) -> PostOutcome:
         try:
             content = json.loads(body)
             if content["errors"] is False:
-                return Verdict()
+                return PostOutcome()
             items = [next(iter(item.values())) for item in content["items"]]
             statuses = [int(item["status"]) for item in items]
         except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
-            return Verdict("answer")
+            return PostOutcome("answer")
         if len(statuses) != count:
-            return Verdict("answer")
+            return PostOutcome("answer")
         bad = [at for at, status in enumerate(statuses) if status >= 300 and status != CONFLICT]
         later = [at for at in bad if statuses[at] == BUSY or statuses[at] >= SERVER_ERROR]
         if not bad:
-            return Verdict()
+            return PostOutcome()
         first = (later or bad)[0]
         detail = f"{statuses[first]} {_compact(items[first].get('error', '')).decode()}"[:300]
         if later:
-            return Verdict("busy" if statuses[first] == BUSY else "trouble", detail)
-        return Verdict("rejected", detail, rejected=frozenset(bad))
+            return PostOutcome("busy" if statuses[first] == BUSY else "trouble", detail)
+        return PostOutcome("rejected", detail, rejected=frozenset(bad))
 
 
-FORMATS: Final[Mapping[str, Format]] = {
+FORMATS: Final[Mapping[str, BodyFormat]] = {
     LogSink.Format.LOKI: Loki(),
     LogSink.Format.ELASTICSEARCH: Elasticsearch(),
     LogSink.Format.NDJSON: JsonLines(),

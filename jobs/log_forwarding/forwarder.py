@@ -24,8 +24,8 @@ from django.utils.crypto import get_random_string
 from jobs.addresses import AddressError
 from jobs.faults import fault
 from jobs.log_forwarding import batches
-from jobs.log_forwarding.batches import Batch, Window
-from jobs.log_forwarding.formats import FORMATS, Verdict
+from jobs.log_forwarding.batches import Batch, LogWindow
+from jobs.log_forwarding.formats import FORMATS, PostOutcome
 from jobs.log_forwarding.positions import find_due
 from jobs.models import LogCursor, LogSink
 from jobs.models.log_sinks import MOST_RECORDS
@@ -67,7 +67,7 @@ def forward() -> bool:
     deadline = time.monotonic() + PASS_S
     is_more = len(due) > AT_ONCE
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        running: dict[Future[Verdict], Post] = {}
+        running: dict[Future[PostOutcome], Post] = {}
         for sink_id in due[:AT_ONCE]:
             if post := _begin(sink_id):
                 running[pool.submit(_send, post)] = post
@@ -98,14 +98,14 @@ def _begin(sink_id: int) -> Post | None:
     return _next(sink)
 
 
-def _leased(sink: LogSink) -> QuerySet[LogSink]:
+def _own_row(sink: LogSink) -> QuerySet[LogSink]:
     """Return the sink's row, as long as its lease is ours."""
     return LogSink.objects.filter(pk=sink.pk, lease_token=sink.lease_token)
 
 
 def _release(sink: LogSink, **columns: Any) -> None:
     """Give the lease back; the sink is due again after those that wait longer."""
-    _leased(sink).update(**{"lease_token": "", "lease_until": None, "due_at": Now(), **columns})
+    _own_row(sink).update(**{"lease_token": "", "lease_until": None, "due_at": Now(), **columns})
 
 
 # --- requests --------------------------------------------------------------------------------------------
@@ -121,14 +121,14 @@ def _next(sink: LogSink) -> Post | None:
             return None
         if batch.body:
             return Post(sink, batch, batch.body)
-    _leased(sink).update(lease_token="", lease_until=None)
+    _own_row(sink).update(lease_token="", lease_until=None)
     return None
 
 
 @transaction.atomic
 def _store(sink: LogSink, batch: Batch) -> bool:
     """Store what the batch is made of, before it is sent; False where the lease was lost."""
-    if not _leased(sink).update(lease_until=Now() + LEASE):
+    if not _own_row(sink).update(lease_until=Now() + LEASE):
         return False
     filled = [window for window in batch.windows if window.encoded]
     empty = [window for window in batch.windows if not window.encoded]
@@ -144,7 +144,7 @@ def _save(cursors: list[LogCursor], *columns: str) -> None:
     LogCursor.objects.bulk_update(cursors, columns, batch_size=200)
 
 
-def _move(windows: list[Window]) -> None:
+def _move(windows: list[LogWindow]) -> None:
     """Move the offsets behind windows; a log that has ended needs no cursor any more."""
     LogCursor.objects.filter(pk__in=[each.cursor.pk for each in windows if each.is_last]).delete()
     rest = [window for window in windows if not window.is_last]
@@ -154,7 +154,7 @@ def _move(windows: list[Window]) -> None:
     _save([window.cursor for window in rest], "offset", "scanned", "batch_end")
 
 
-def _send(post: Post) -> Verdict:
+def _send(post: Post) -> PostOutcome:
     """Post one request, in a thread, without the database."""
     sink, chosen = post.sink, FORMATS[post.sink.format]
     try:
@@ -167,9 +167,9 @@ def _send(post: Post) -> Verdict:
         answer = egress.request("POST", sink.url, headers=headers, body=post.body, most=MOST_ANSWER)
         fault("forward.after_post")
     except AddressError as error:
-        return Verdict(error.code, error.detail)
+        return PostOutcome(error.code, error.detail)
     except Unreadable:
-        return Verdict("credential")
+        return PostOutcome("credential")
     return chosen.read_answer(answer, len(post.batch.lines) if post.batch else 1)
 
 
@@ -187,48 +187,48 @@ def _authorization(sink: LogSink) -> dict[str, str]:
 
 
 @transaction.atomic
-def _apply(post: Post, verdict: Verdict) -> bool:
-    """Record what an answer means; return whether the sink may get its next request, still leased."""
+def _apply(post: Post, outcome: PostOutcome) -> bool:
+    """LogEntry what an answer means; return whether the sink may get its next request, still leased."""
     sink = post.sink
     if post.batch is None:
-        return _apply_test(sink, verdict)
-    if verdict.is_accepted:
-        return _accept(sink, post.batch, verdict)
-    log.info("logs_not_sent", sink=sink.pk, error=verdict.error, detail=verdict.detail)
-    if not _leased(sink).update(lease_until=Now() + LEASE):
+        return _apply_test(sink, outcome)
+    if outcome.is_accepted:
+        return _accept(sink, post.batch, outcome)
+    log.info("logs_not_sent", sink=sink.pk, error=outcome.error, detail=outcome.detail)
+    if not _own_row(sink).update(lease_until=Now() + LEASE):
         return False
-    pause = max(_pause(sink.failures), timedelta(seconds=verdict.pause_s))
-    columns = {**_failure(verdict), "failures": F("failures") + 1, "due_at": Now() + pause}
-    if verdict.is_refused:
+    pause = max(_pause(sink.failures), timedelta(seconds=outcome.pause_s))
+    columns = {**_failure(outcome), "failures": F("failures") + 1, "due_at": Now() + pause}
+    if outcome.is_refused:
         columns |= _refuse(sink, post.batch)
     _release(sink, **columns)
     return False
 
 
-def _apply_test(sink: LogSink, verdict: Verdict) -> bool:
+def _apply_test(sink: LogSink, outcome: PostOutcome) -> bool:
     sink.test_requested_at = None
     return bool(
-        _leased(sink).update(
+        _own_row(sink).update(
             test_requested_at=None,
             tested_at=Now(),
-            test_error=verdict.error,
-            test_detail=verdict.detail[:300],
+            test_error=outcome.error,
+            test_detail=outcome.detail[:300],
         )
     )
 
 
-def _accept(sink: LogSink, batch: Batch, verdict: Verdict) -> bool:
+def _accept(sink: LogSink, batch: Batch, outcome: PostOutcome) -> bool:
     """Move the offsets; the records that were rejected for good are dropped, and counted."""
     lines = batch.lines
-    dropped = sum(lines[at].end - lines[at].offset for at in verdict.rejected)
+    dropped = sum(lines[at].end - lines[at].offset for at in outcome.rejected)
     columns = {
         "failures": 0,
         "batch_records": Least(F("batch_records") * 2, MOST_RECORDS),
         "sent_at": Now(),
         "dropped_bytes": F("dropped_bytes") + dropped,
-        **(_failure(verdict) if verdict.error else {}),
+        **(_failure(outcome) if outcome.error else {}),
     }
-    if not _leased(sink).update(**columns):
+    if not _own_row(sink).update(**columns):
         return False
     sink.failures = 0
     sink.batch_records = min(sink.batch_records * 2, MOST_RECORDS)
@@ -249,11 +249,11 @@ def _refuse(sink: LogSink, batch: Batch) -> dict[str, Any]:
     return {"batch_records": max(1, sink.batch_records // 2)}
 
 
-def _failure(verdict: Verdict) -> dict[str, Any]:
+def _failure(outcome: PostOutcome) -> dict[str, Any]:
     return {
         "errors": F("errors") + 1,
-        "error": verdict.error,
-        "detail": verdict.detail[:300],
+        "error": outcome.error,
+        "detail": outcome.detail[:300],
         "error_at": Now(),
     }
 

@@ -25,7 +25,7 @@ class Rest(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line without its newline, from `offset` up to `end`, the offset of what follows.
 
     Where `is_partial`, the line goes on in the next one.
@@ -37,30 +37,32 @@ class Line:
     is_partial: bool = False
 
 
-def split(data: bytes, offset: int, rest: Rest) -> Iterator[Line]:
+def split(data: bytes, offset: int, rest: Rest) -> Iterator[LogLine]:
     """Yield the lines of `data`, which begins at `offset`; bytes that are no UTF-8 are replaced."""
     at = 0
     while at < len(data):
         newline = data.find(b"\n", at, at + LONGEST_LINE + 1)
         if newline >= 0:
-            yield _line(data, offset, at, newline, newline + 1)
+            yield _make_line(data, offset, at, newline, newline + 1)
             at = newline + 1
         elif len(data) - at > LONGEST_LINE:
-            cut = _cut(data, at + LONGEST_LINE)
-            yield _line(data, offset, at, cut, cut, is_partial=True)
+            cut = _find_cut(data, at + LONGEST_LINE)
+            yield _make_line(data, offset, at, cut, cut, is_partial=True)
             at = cut
         elif rest is Rest.WAITS:
             return
         else:
-            yield _line(data, offset, at, len(data), len(data), is_partial=rest is Rest.CONTINUES)
+            yield _make_line(data, offset, at, len(data), len(data), is_partial=rest is Rest.CONTINUES)
             return
 
 
-def _line(data: bytes, offset: int, start: int, stop: int, end: int, *, is_partial: bool = False) -> Line:
-    return Line(offset + start, offset + end, data[start:stop].decode("utf-8", "replace"), is_partial)
+def _make_line(
+    data: bytes, offset: int, start: int, stop: int, end: int, *, is_partial: bool = False
+) -> LogLine:
+    return LogLine(offset + start, offset + end, data[start:stop].decode("utf-8", "replace"), is_partial)
 
 
-def _cut(data: bytes, at: int) -> int:
+def _find_cut(data: bytes, at: int) -> int:
     """Return the beginning of the character that the byte at `at` belongs to; `at` where that is no UTF-8."""
     for start in range(at, at - 4, -1):
         if data[start] & 0xC0 != 0x80:

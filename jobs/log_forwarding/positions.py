@@ -73,9 +73,9 @@ def find_due() -> list[int]:
     return list(due)
 
 
-def lags() -> Mapping[tuple[str, str], int]:
+def lags() -> Mapping[tuple[str, ...], float]:
     """Return the bytes that each sink lacks, by the names of its workspace and of itself; one query."""
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, ...], float] = {}
     for sink, position in _positions(LogSink.objects.order_by("pk")):
         missing = max(0, position.size - position.offset) if position is not None else 0
         key = (sink.workspace, sink.name)

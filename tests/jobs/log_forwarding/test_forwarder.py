@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,8 @@ def test_forwarder_sends_new_lines_with_their_job_and_nothing_twice(
     append(job, "eins\nzw\xf6lf\nhalf".encode("latin-1"))
     assert not log_forwarding.forward()
     first, second = records(receiver)
-    assert (first["message"], first["offset"], second["message"]) == (
-        "eins",
-        0,
-        "zw\N{REPLACEMENT CHARACTER}lf",
-    )
+    assert (first["message"], first["offset"]) == ("eins", 0)
+    assert (second["message"], second["offset"]) == ("zw\N{REPLACEMENT CHARACTER}lf", 5)
     assert first["time"] < second["time"]
     assert {name: first[name] for name in ("job", "owner", "workspace", "site", "role", "index", "run")} == {
         "job": job.public_id,
@@ -164,9 +162,7 @@ def test_forwarder_masks_secrets_splits_long_lines_and_bounds_batches(
     assert [(len(record["message"]), record.get("partial")) for record in of_first[30:]] == [
         *((1000, True), (1000, True), (500, None))
     ]
-    assert [record["message"] for record in records(receiver) if record["index"] == "1"] == [
-        "password *********"
-    ]
+    assert "password *********" in messages(receiver)
     assert len(receiver.came[0].body.splitlines()) == 8
     assert max(len(came.body) for came in receiver.came) < 5000
 
@@ -298,7 +294,7 @@ STEPS = st.one_of(
 
 
 @hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(STEPS, max_size=12))
 def test_forwarder_sink_gets_every_line_in_order_whatever_fails(
@@ -321,10 +317,8 @@ def test_forwarder_sink_gets_every_line_in_order_whatever_fails(
         monkeypatch.setattr(forwarder, "fault", fall)
         receiver.reply = answering(int(step)) if step.isdigit() else take
         make_due()
-        try:
+        with suppress(Killed):
             log_forwarding.forward()
-        except Killed:
-            pass
 
     for step, data in steps:
         if step == "append" and is_open:
