@@ -39,27 +39,27 @@ class LogLine:
 
 def split(data: bytes, offset: int, rest: Rest) -> Iterator[LogLine]:
     """Yield the lines of `data`, which begins at `offset`; bytes that are no UTF-8 are replaced."""
+    for start, stop, end, is_partial in _bounds(data, rest):
+        text = data[start:stop].decode("utf-8", "replace")
+        yield LogLine(offset + start, offset + end, text, is_partial)
+
+
+def _bounds(data: bytes, rest: Rest) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield for each line its beginning, the end of its text, the next one's beginning, and if it goes on."""
     at = 0
     while at < len(data):
         newline = data.find(b"\n", at, at + LONGEST_LINE + 1)
         if newline >= 0:
-            yield _make_line(data, offset, at, newline, newline + 1)
+            yield at, newline, newline + 1, False
             at = newline + 1
         elif len(data) - at > LONGEST_LINE:
             cut = _find_cut(data, at + LONGEST_LINE)
-            yield _make_line(data, offset, at, cut, cut, is_partial=True)
+            yield at, cut, cut, True
             at = cut
-        elif rest is Rest.WAITS:
-            return
         else:
-            yield _make_line(data, offset, at, len(data), len(data), is_partial=rest is Rest.CONTINUES)
+            if rest is not Rest.WAITS:
+                yield at, len(data), len(data), rest is Rest.CONTINUES
             return
-
-
-def _make_line(
-    data: bytes, offset: int, start: int, stop: int, end: int, *, is_partial: bool = False
-) -> LogLine:
-    return LogLine(offset + start, offset + end, data[start:stop].decode("utf-8", "replace"), is_partial)
 
 
 def _find_cut(data: bytes, at: int) -> int:
