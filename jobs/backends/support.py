@@ -73,6 +73,11 @@ MOUNT_OPTIONS: Final = frozenset({"medium", "sizeLimit", "endpoint", "region"})
 
 _OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
 
+BCCL: Final = approximate(
+    _("BCCL is loaded where it is installed in the image or on the node; otherwise NCCL is used."),
+    "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
+)
+
 CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/scheduling/test_admission.py"
 _RECONCILE: Final = "jobs/scheduling/test_reconcile.py"

@@ -60,6 +60,7 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
                 keys.LABELS.key: [{"key": name, "value": value} for name, value in spec.tags.items()],
                 keys.PRIORITY.key: _priority(spec.priority),
                 keys.DATA_SOURCES.key: [*filter(None, map(data_sources.write, spec.mounts))],
+                keys.ENABLE_BCCL.key: spec.software.bccl,
                 keys.FAULT_TOLERANCE.key: check.enabled,
                 keys.FAULT_TOLERANCE_ARGS.key: "" if is_foreign else check.arguments,
                 keys.TENSORBOARD.key: _tensorboard(spec.tensorboard),
