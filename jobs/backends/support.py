@@ -115,7 +115,10 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "jobs/scheduling/test_retention.py::test_retained_job_keeps_its_files_and_is_then_deleted",
         _("Files are retained, then the job is deleted; resources are released when the job ends."),
     ),
-    "fault_tolerance": keep(_("Jobs are not monitored for faults here; use retries instead.")),
+    "fault_tolerance": leave_to_console(
+        "jobs/scheduling/test_fault_tolerance.py::test_failed_job_is_restarted_as_the_table_says",
+        _("The console itself restarts failed and hanging jobs; a note names arguments without effect."),
+    ),
     "sanity_check": keep(NOT_HERE),
     "tensorboard": keep(
         _("Start TensorBoard in the job: it is detected and can be opened from the job page.")

@@ -225,8 +225,8 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "aimaster_not_here": (
         _(
-            "This cluster does not monitor jobs: automatic fault tolerance is kept for export, and "
-            "no resources are reserved for it."
+            "The console itself looks for faults and restarts the job: no AIMaster runs, and no "
+            "resources are reserved for one."
         ),
     ),
     "aimaster_frameworks": (

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0037_retention'),
+        ('jobs', '0038_fault_tolerance'),
         ('quotas', '0024_workspace_egress'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -37,7 +37,7 @@ from jobs.models.sweeps import Sweep, SweepRun
 from jobs.models.tags import JobTag
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
-from jobs.models.usage import Idleness, MeasuredCluster, ReplicaUsage
+from jobs.models.usage import Idleness, LogProgress, MeasuredCluster, ReplicaUsage
 
 __all__ = [
     "ASSETS",
@@ -74,6 +74,7 @@ __all__ = [
     "LogChunk",
     "LogCursor",
     "LogSink",
+    "LogProgress",
     "LogStream",
     "MeasuredCluster",
     "Notification",

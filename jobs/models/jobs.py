@@ -84,6 +84,10 @@ class Job(models.Model):
 
     expires_at = models.DateTimeField(_("deleted after retention"), null=True, blank=True)
 
+    tolerates_faults = models.BooleanField(
+        _("automatic fault tolerance"), default=False, db_default=False, editable=False
+    )
+
     idle_since = models.DateTimeField(_("idle since"), null=True, blank=True)
 
     origin = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="descendants")
@@ -215,6 +219,7 @@ class Event(models.Model):
         STILL_NEEDED = "still_needed", _("marked as still needed")
         EXTENDED = "extended", _("time limit extended")
         NOT_EXTENDED = "not_extended", _("time limit extension failed")
+        FAULT = "fault", _("fault detected")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
     kind = models.CharField(_("event"), max_length=16, choices=Kind)
