@@ -18,6 +18,7 @@ class JobsConfig(AppConfig):
             ASSETS,
             DatasetVersion,
             Guarded,
+            LogSink,
             PersonalSecret,
             RamRole,
             SshKey,
@@ -35,3 +36,4 @@ class JobsConfig(AppConfig):
             )
         audit.follow(DatasetVersion)
         audit.follow(Template)
+        audit.follow(LogSink, without=LogSink.WORKER_FIELDS, masked=("ciphertext",))

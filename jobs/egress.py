@@ -38,15 +38,17 @@ class Failed(AddressError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer; header names are in lower case, `body` is cut at MOST_BYTES."""
+    """The answer; header names are in lower case, `body` may be cut."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def request(method: str, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Make one request.  Raises Refused, Failed."""
+def request(
+    method: str, url: str, *, headers: Mapping[str, str], body: bytes, most: int = MOST_BYTES
+) -> Answer:
+    """Make one request; read at most `most` bytes of its answer.  Raises Refused, Failed."""
     deadline = time.monotonic() + settings.CONSOLE_EGRESS_SECONDS
     target = addresses.check(url)
     wire = _connect(target, _resolve(target, deadline), deadline)
@@ -55,7 +57,7 @@ def request(method: str, url: str, *, headers: Mapping[str, str], body: bytes) -
     try:
         connection.request(method, target.path, body, {**headers, "Connection": "close"})
         response = connection.getresponse()
-        data = response.read(MOST_BYTES)
+        data = response.read(most)
     except TimeoutError as error:
         raise Failed("timeout") from error
     except (OSError, http.client.HTTPException) as error:

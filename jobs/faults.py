@@ -30,6 +30,8 @@ POINTS: Final = (
     "observe.before_commit",
     "notification.before_send",
     "notification.after_send",
+    "forward.before_post",
+    "forward.after_post",
     "seal.before_stream",
     "seal.after_stream",
     "local.before_lock",

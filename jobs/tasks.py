@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from jobs import log_forwarding
 from jobs.assets.uploads import expiry
 from jobs.live import heartbeats, triggers
 from jobs.notifications import deliveries, routing, thresholds
@@ -71,6 +72,14 @@ def watch_faults() -> None:
 def seal(attempt_id: int) -> None:
     """Store the logs of an ended attempt."""
     cleanup.seal(attempt_id)
+
+
+@shared_task
+def forward_logs() -> None:
+    """Send new lines of logs to the log sinks of their workspaces."""
+    triggers.mark_started("forward_logs")
+    if log_forwarding.forward():
+        triggers.trigger("forward_logs")
 
 
 @shared_task

@@ -153,6 +153,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             _("People"),
             (_("People"), "person", "quotas_user_changelist", "quotas.view_user"),
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
+            (_("Log sinks"), "output", "jobs_logsink_changelist", "jobs.view_logsink"),
             (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
             (_("Access keys"), "encrypted", "quotas_accesskey_changelist", "quotas.view_accesskey"),
             (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),

@@ -22,6 +22,7 @@ from jobs.models import (
     DraftVersion,
     Image,
     JobSecret,
+    LogSink,
     PersonalSecret,
     RamRole,
 )
@@ -75,6 +76,7 @@ COLUMNS: Final = (
     Column(Grant, "refresh_token"),
     Column(Image, "ciphertext"),
     Column(JobSecret, "ciphertext"),
+    Column(LogSink, "ciphertext"),
     Column(PersonalSecret, "ciphertext"),
     Column(RamRole, "ciphertext"),
 )

@@ -3,8 +3,9 @@
 from django.db.models import Count
 
 from console.monitoring.metrics import Reading, measure
+from jobs import log_forwarding
 from jobs.live.limits import streams
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, LogSink
 from jobs.states import State
 from quotas.models import Cluster, Request
 
@@ -34,9 +35,30 @@ def open_streams() -> Reading:
     return {(): streams.total()}
 
 
+def log_sink_errors() -> Reading:
+    """Return the batches that each sink did not take at once."""
+    return _of_log_sinks("errors")
+
+
+def log_sink_drops() -> Reading:
+    """Return the bytes that each sink refused for good."""
+    return _of_log_sinks("dropped_bytes")
+
+
+def _of_log_sinks(column: str) -> Reading:
+    rows = LogSink.objects.order_by("pk").values_list("workspace__slug", "name", column)
+    return {(workspace, name): number for workspace, name, number in rows}
+
+
 def register() -> None:
     """Once, when the applications are loaded."""
     measure("console_jobs", "Jobs by state.", ("state",), jobs_by_state)
     measure("console_waiting", "Requests that wait for resources.", ("cluster",), waiting_by_cluster)
     measure("console_live_attempts", "Attempts that an engine has.", (), live_attempts)
     measure("console_open_streams", "Live streams of this web process.", (), open_streams)
+    sink = ("workspace", "sink")
+    measure(
+        "console_log_sink_lag_bytes", "Bytes of logs not yet sent to a log sink.", sink, log_forwarding.lags
+    )
+    measure("console_log_sink_errors", "Failed batches of a log sink, ever.", sink, log_sink_errors)
+    measure("console_log_sink_dropped_bytes", "Bytes that a log sink refused, ever.", sink, log_sink_drops)

@@ -75,6 +75,9 @@ TIDY_SECONDS = env.seconds(
     "Ended attempts are looked at for logs to store and folders to remove.",
     least=1,
 )
+FORWARD_LOGS_SECONDS = env.seconds(
+    "CONSOLE_FORWARD_LOGS_SECONDS", 5, "New lines of logs are sent to log sinks so often.", least=0.5
+)
 NOTIFICATIONS_SECONDS = env.seconds(
     "CONSOLE_NOTICES_SECONDS", 5, "Notifications that are due are looked for so often.", least=0.5
 )
@@ -99,6 +102,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": _every(CONSOLE_SWEEP_SECONDS, "sweep"),
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
+    "forward-logs": _every(FORWARD_LOGS_SECONDS, "forward_logs", "logs"),
     "notices": _every(NOTIFICATIONS_SECONDS, "notices", "notices"),
     "watch-notices": _every(WATCH_NOTIFICATIONS_SECONDS, "watch_notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),

@@ -111,7 +111,6 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         _("Converted to the known resource amounts of the instance type."),
         "jobs/dialects/test_dlc_reading.py",
     ),
-    "roles[].resources.disk_mib": keep(_("The job uses its machine's disk, without a separate limit.")),
     "reserve_after": leave_to_console(
         "jobs/scheduling/test_retention.py::test_retained_job_keeps_its_files_and_is_then_deleted",
         _("Files are retained, then the job is deleted; resources are released when the job ends."),

@@ -14,9 +14,9 @@ from redis import Redis
 
 from jobs.live import bus
 
-Step = Literal["drain", "observe", "inventory", "dry_run", "measure", "notices"]
+Step = Literal["drain", "observe", "inventory", "dry_run", "measure", "notices", "forward_logs"]
 
-QUEUES: Final[dict[str, str]] = {"measure": "logs", "notices": "notices"}
+QUEUES: Final[dict[str, str]] = {"measure": "logs", "notices": "notices", "forward_logs": "logs"}
 """Celery queues of the steps; that of all others is `control`."""
 
 COALESCE_MS: Final = 1000

@@ -145,6 +145,17 @@ def read(stream: LogStream, offset: int, limit: int) -> Slice:
     return Slice(data, start, start + len(data), size, stream.state)
 
 
+def live_size(live_path: str) -> int:
+    """Return how many bytes a live log has; 0 where it isn't there, or may not be read."""
+    if not live_path:
+        return 0
+    try:
+        with open_live(live_path) as file:
+            return os.fstat(file).st_size
+    except (FileNotFoundError, Unsafe):
+        return 0
+
+
 def visible_size(stream: LogStream, file: int) -> int:
     """Return how many bytes of the live log in `file` may be shown now."""
     size = os.fstat(file).st_size

@@ -46,6 +46,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "rejected": (_("Rejected by the server: %(detail)s."), _("Rejected by the server.")),
     "no_mail": (_("E-mail is not configured. An admin must set CONSOLE_MAIL."),),
     "unreadable": (_("The encryption key of the saved address is missing. Enter the address again."),),
+    "credential": (_("The encryption key of the saved password or token is missing. Enter it again."),),
+    "answer": (_("Unexpected response. Check the address and the format."),),
     "nothing_left": (_("No content allowed for this channel."),),
 }
 

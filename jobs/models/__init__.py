@@ -21,6 +21,7 @@ from jobs.models.entries import AccessSession, SshKey, TerminalTicket
 from jobs.models.external_jobs import ExternalJob
 from jobs.models.idempotency import StoredAnswer
 from jobs.models.jobs import Dependency, Event, Job, JobFile, Visibility
+from jobs.models.log_sinks import LogCursor, LogSink
 from jobs.models.logs import LogChunk, LogStream
 from jobs.models.notifications import (
     Channel,
@@ -71,7 +72,9 @@ __all__ = [
     "JobSecret",
     "JobTag",
     "LogChunk",
+    "LogCursor",
     "LogProgress",
+    "LogSink",
     "LogStream",
     "MeasuredCluster",
     "Notification",

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
+from jobs import log_forwarding
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
 from jobs.fault_tolerance.decisions import Fault, decide
 from jobs.fault_tolerance.policy import policy_of
@@ -71,6 +72,7 @@ def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     Run.objects.bulk_create([Run(attempt=attempt, number=run) for attempt in attempts], ignore_conflicts=True)
     Replica.objects.bulk_create(replicas, ignore_conflicts=True, batch_size=500)
     LogStream.objects.bulk_create(streams, ignore_conflicts=True, batch_size=500)
+    log_forwarding.follow(attempts, run)
 
 
 def _list_replicas(spec: JobSpec) -> Iterator[tuple[str, int]]:

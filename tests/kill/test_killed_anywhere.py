@@ -36,6 +36,8 @@ OTHER_JOBS = (
     "agent.decided",
     "notification.before_send",
     "notification.after_send",
+    "forward.before_post",
+    "forward.after_post",
     "dependencies.before_commit",
     "turns.before_commit",
     "sweep.stopping",
@@ -45,8 +47,8 @@ OTHER_JOBS = (
 )
 """Passed by jobs with a time limit, of several replicas, or with code and packages: the local backend's
 test_killed.py has them; those of notifications need a channel, and test_notifications_killed.py has it; those
-of sweeps and of jobs that wait for others are in test_groups_killed.py, and those of Slurm in the contract
-suite.
+of log sinks are in test_forwarder.py; those of sweeps and of jobs that wait for others are in
+test_groups_killed.py, and those of Slurm in the contract suite.
 """
 
 TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")

@@ -344,6 +344,7 @@ def role_of(role: RoleSpec, ask: ResourceRequest, slots: Sequence[Slot], shm_mib
         completion=Counts(role.completion.min_failed, role.completion.min_succeeded),
         labels=tuple(port.label for port in role.ports),
         slots=tuple(slots),
+        disk_mib=role.resources.disk_mib,
     )
 
 

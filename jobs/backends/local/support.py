@@ -49,6 +49,13 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].resources.memory_mib": honour(f"{_LIMITS}::test_replica_over_limit_with_children_ends_whole"),
     "roles[].resources.shm_mib": honour(f"{_LIMITS}::test_shared_memory_size_is_as_requested"),
+    "roles[].resources.disk_mib": approximate(
+        _(
+            "A replica whose /job and /tmp exceed it ends the job within seconds; a container's other "
+            "folders are not counted. It is a limit also where the file gives a minimum, as --tmp does."
+        ),
+        "jobs/node/wrapper/test_excess.py::test_job_with_too_large_folders_is_ended",
+    ),
     "roles[].resources.gpus": honour(
         f"{_ALLOCATIONS}::test_gpu_allocation_is_exclusive_and_returned_after_use"
     ),

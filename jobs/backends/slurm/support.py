@@ -54,6 +54,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].resources.memory_mib": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
+    "roles[].resources.disk_mib": keep(
+        _("The job uses its node's disk without a separate limit; Slurm has only a minimum (--tmp) for it.")
+    ),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.rdma": approximate(

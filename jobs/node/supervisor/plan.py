@@ -69,7 +69,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role.  `labels` are the ports it asked for; the slots may hold more than those."""
+    """A role.  `labels` are the ports it asked for; the slots may hold more than those.
+
+    `disk_mib` bounds a replica's own folders (0: they have no bound of their own).
+    """
 
     name: str
     command: str
@@ -82,6 +85,7 @@ class Role:
     completion: Counts
     labels: tuple[str, ...]
     slots: tuple[Slot, ...]
+    disk_mib: int = 0
 
     @property
     def replicas(self) -> int:

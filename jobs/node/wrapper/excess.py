@@ -35,19 +35,20 @@ class Excess:
 
     def __init__(self, path: Path, plan: Plan, handles: Sequence[ReplicaHandle]) -> None:
         self._path, self._handles = path, handles
-        self._keep_free, self._most = plan.house.keep_free_mib, plan.house.work_mib
+        self._keep_free, self._work_mib = plan.house.keep_free_mib, plan.house.work_mib
+        self._has_bounds = self._work_mib > 0 or any(role.disk_mib for role in plan.roles)
         self._before: dict[str, int] = {}
         self._count_at = 0.0
 
     def look(self, now: float) -> tuple[Reason | None, float | None]:
         """Return why the attempt is to end, if it is, and when to look again, if ever."""
-        if not (self._keep_free or self._most):
+        if not (self._keep_free or self._has_bounds):
             return None, None
         free = disk.free_mib(self._path) if self._keep_free else 0
         if free < self._keep_free:
             return self._look_at_growth(free), now + HURRIED_S
         self._before.clear()
-        reason = self._look_at_sizes(now) if self._most and now >= self._count_at else None
+        reason = self._look_at_sizes(now) if self._has_bounds and now >= self._count_at else None
         return reason, now + LOOK_S
 
     def _look_at_growth(self, free: int) -> Reason | None:
@@ -59,8 +60,11 @@ class Excess:
     def _look_at_sizes(self, now: float) -> Reason | None:
         sizes = list(self._sizes())
         self._count_at = now + max(_LEAST_PAUSE_S, _REST * (time.monotonic() - now))
-        large = next((one for one, size in sizes if size > self._most), None)
-        return _too_large(large, {"most_mib": self._most}) if large else None
+        for one, size in sizes:
+            bounds = [most for most in (self._work_mib, one.place.role.disk_mib) if most]
+            if bounds and size > min(bounds):
+                return _too_large(one, {"most_mib": min(bounds)})
+        return None
 
     def _sizes(self) -> Iterator[tuple[ReplicaHandle, int]]:
         """Yield running replicas and the MiB in all folders of their own, if counted in time."""

@@ -50,7 +50,7 @@ def test_unused_members_of_maps_are_named_one_by_one(backend: str) -> None:
 
 def test_unused_field_of_many_roles_is_found_once() -> None:
     roles = [{"name": f"r{index}", "command": "true", "resources": {"disk_mib": 1024}} for index in range(3)]
-    assert unused("local", spec({"roles": roles})) == {"/roles/0/resources/disk_mib"}
+    assert unused("slurm", spec({"roles": roles})) == {"/roles/0/resources/disk_mib"}
 
 
 def test_unused_object_is_found_once_at_its_first_field() -> None:

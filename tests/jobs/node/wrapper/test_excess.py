@@ -14,7 +14,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import excess
 from jobs.node.wrapper.excess import Excess
 from jobs.states import ReasonCode, State
-from tests.jobs.backends.benches import LocalBench, role, wait_until_over
+from tests.jobs.backends.benches import SMALL, LocalBench, role, wait_until_over
 
 
 def test_job_listening_on_too_many_ports_is_ended(bench_of: Callable[..., LocalBench]) -> None:
@@ -46,16 +46,16 @@ def test_job_listening_on_some_ports_goes_on(bench_of: Callable[..., LocalBench]
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation.NONE])
+@pytest.mark.parametrize(("isolation", "work_mib", "disk_mib"), [(None, 64, 8), (Isolation.NONE, 8, 0)])
 def test_job_with_too_large_folders_is_ended(
-    bench_of: Callable[..., LocalBench], isolation: Isolation | None
+    bench_of: Callable[..., LocalBench], isolation: Isolation | None, work_mib: int, disk_mib: int
 ) -> None:
-    bench = bench_of(work_mib=8, isolation=isolation)
-    handle = bench.backend.submit(
-        bench.submission(
-            role("head -c 5M /dev/zero > a; mkdir in; head -c 5M /dev/zero > in/b; exec sleep 600")
-        )
-    )
+    """By the machine's bound or by the disk that its role asks for; another role's replica has none."""
+    bench = bench_of(work_mib=work_mib, isolation=isolation)
+    write = "head -c 5M /dev/zero > a; mkdir in; head -c 5M /dev/zero > in/b; exec sleep 600"
+    asking = SMALL.model_copy(update={"disk_mib": disk_mib})
+    roles = (role("exec sleep 600", name="quiet"), role(write, resources=asking))
+    handle = bench.backend.submit(bench.submission(*roles))
     seen = wait_until_over(bench.backend, handle)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.FOLDER_TOO_LARGE)
     said = reason_message(seen.reason.code, seen.reason.params)
@@ -77,6 +77,7 @@ class Replica:
         self.role = self
         self.name = name
         self.index = 0
+        self.disk_mib = 0
 
 
 def test_growing_replica_is_ended_while_disk_is_nearly_full(
@@ -87,7 +88,7 @@ def test_growing_replica_is_ended_while_disk_is_nearly_full(
         (tmp_path / "work" / one.name).mkdir(parents=True)
     (tmp_path / "work" / "quiet-0" / "much").write_bytes(bytes(90 << 20))
     house: Any = type("House", (), {"keep_free_mib": 1000, "work_mib": 0})
-    plan: Any = type("Plan", (), {"house": house})
+    plan: Any = type("Plan", (), {"house": house, "roles": ()})
     free = [2000]
     monkeypatch.setattr(disk, "free_mib", lambda _path: free[0])
     watched: Any = [quiet, loud]
@@ -103,7 +104,24 @@ def test_growing_replica_is_ended_while_disk_is_nearly_full(
     assert said.endswith("only 900 MiB free on the console's disk, and its folders kept growing.")
 
 
+@pytest.mark.parametrize(
+    ("work_mib", "disk_mib", "bound"), [(8, 2, 2), (2, 8, 2), (0, 2, 2), (2, 0, 2), (8, 0, 0), (0, 0, 0)]
+)
+def test_excess_bound_is_the_smaller_of_machine_and_role(
+    tmp_path: Path, work_mib: int, disk_mib: int, bound: int
+) -> None:
+    one = Replica("main-0")
+    one.disk_mib = disk_mib
+    (tmp_path / "tmp" / "main-0").mkdir(parents=True)
+    (tmp_path / "tmp" / "main-0" / "much").write_bytes(bytes(4 << 20))
+    house: Any = type("House", (), {"keep_free_mib": 1, "work_mib": work_mib})
+    plan: Any = type("Plan", (), {"house": house, "roles": (one,)})
+    watched: Any = [one]
+    reason, _again = Excess(tmp_path, plan, watched).look(0)
+    assert (reason.params.get("most_mib") if reason else 0) == bound
+
+
 def test_excess_without_limits_checks_nothing(tmp_path: Path) -> None:
     house: Any = type("House", (), {"keep_free_mib": 0, "work_mib": 0})
-    plan: Any = type("Plan", (), {"house": house})
+    plan: Any = type("Plan", (), {"house": house, "roles": ()})
     assert Excess(tmp_path, plan, []).look(0) == (None, None)
