@@ -1,17 +1,18 @@
-"""XGBoost: a tracker beside rank 0, and the variables by which `xgboost.collective` finds it.
+"""XGBoost: a tracker beside rank 0, and the variables by which the others find it.
 
-`collective.init()` and `CommunicatorContext()` read the variables without any argument (XGBoost 2.1 and
-later).  A script of an operator of the same kind starts a tracker of its own at MASTER_ADDR and MASTER_PORT;
-this one has another port.
+The names are those of DMLC's launchers: XGBoost up to 2.0 reads them by itself, and a script hands them to
+`CommunicatorContext` of a later one.  A script for Kubeflow starts a tracker of its own at MASTER_ADDR and
+MASTER_PORT; this one has another port.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from jobs.node.frameworks.job import SHELL, FrameworkJob, find_leader
 
-END: str = "END_OF_TRACKER"
+END: Final = "END_OF_TRACKER"
 
 
 def shared_variables(job: FrameworkJob) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """The tracker of an XGBoost job, in the background of the process whose number is its argument.
 
 It travels in the job's command, and runs with the job's own Python and XGBoost.  Without that package it does
-nothing, and the job's command says what is missing.  It serves one group of workers after the other, since a
-script may build several.
+nothing, and the job's command says what is missing.  It serves one group of workers, as each of them does.
 """
 
 from __future__ import annotations
@@ -30,18 +29,13 @@ def main() -> None:
         return
     os.setsid()
     threading.Thread(target=follow, args=[int(sys.argv[1])], daemon=True).start()
-    while True:
-        tracker = RabitTracker(n_workers=workers, host_ip=str(address), port=port, sortby="task")
-        tracker.start()
-        if writer:
-            os.write(writer, b".")
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(null, fd)
-            os.close(writer)
-            writer = 0
-        tracker.wait_for()
-        tracker.free()
+    tracker = RabitTracker(n_workers=workers, host_ip=str(address), port=port, sortby="task")
+    tracker.start()
+    os.write(writer, b".")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2, writer):
+        os.dup2(null, fd)
+    tracker.wait_for()
 
 
 def follow(pid: int) -> None:
