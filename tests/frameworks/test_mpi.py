@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
-from jobs.backends.base import Handle
 from jobs.spec import Framework, Resources
 from jobs.states import State
 from tests.jobs.backends.benches import Bench, log_of, role, wait_until_over

@@ -113,12 +113,11 @@ def plan(
 
 def started_roles(spec: JobSpec) -> list[RoleSpec]:
     """Return the roles with the commands that their replicas run, behind what software and framework need."""
-    names, found = [role.name for role in spec.roles], []
-    for position, role in enumerate(spec.roles):
-        command = registry.wrap_command(spec.framework, names, position, role.command)
-        command = software.with_prologue(command, spec.software)
-        found.append(role.model_copy(update={"command": command}))
-    return found
+    commands = (registry.wrap_command(spec, position) for position in range(len(spec.roles)))
+    return [
+        role.model_copy(update={"command": software.with_prologue(command, spec.software)})
+        for role, command in zip(spec.roles, commands, strict=True)
+    ]
 
 
 def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:

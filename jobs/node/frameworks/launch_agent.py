@@ -88,9 +88,11 @@ def hold(pid: int) -> None:
 
 def run(name: str, command: str) -> int:
     """Run a command line in a worker; return its exit code."""
-    found = (reached for known, *reached, _ in list_replicas() if known == name)
-    address, port = next(found)
-    with connect(name, str(address), int(port), command) as frames:
+    known = {each: (address, port) for each, address, port, _ in list_replicas()}
+    if name not in known:
+        sys.stderr.write(f"{name} is no replica of this job.\n")
+        return LOST
+    with connect(name, *known[name], command) as frames:
         while True:
             head = frames.read(HEAD.size)
             if len(head) < HEAD.size:

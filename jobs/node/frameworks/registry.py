@@ -5,7 +5,8 @@ A job file's own variables win over these.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from jobs.node.frameworks import mpi, pytorch, xgboost
 from jobs.node.frameworks.job import FrameworkJob
@@ -13,6 +14,24 @@ from jobs.node.frameworks.job import FrameworkJob
 _PYTORCH: Final = ("pytorch", "elasticbatch")
 _MPI: Final = "mpi"
 _XGBOOST: Final = "xgboost"
+
+
+class Role(Protocol):
+    """A role of a `Spec`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def command(self) -> str: ...
+
+
+class Spec(Protocol):
+    """A job as its file describes it (`jobs.spec.JobSpec`)."""
+
+    @property
+    def framework(self) -> str | None: ...
+    @property
+    def roles(self) -> Sequence[Role]: ...
 
 
 def shared_variables(job: FrameworkJob) -> dict[str, str]:
@@ -35,12 +54,13 @@ def own_variables(framework: str | None, rank: str, processes: str) -> dict[str,
     return {}
 
 
-def wrap_command(framework: str | None, roles: list[str], position: int, command: str) -> str:
+def wrap_command(spec: Spec, position: int) -> str:
     """Return what a replica of the role at a position runs, for the command that the job file gives it."""
-    if framework == _MPI:
-        return mpi.wrap_command(roles, position, command)
-    if framework == _XGBOOST:
-        return xgboost.wrap_command(roles, position, command)
+    names, command = [role.name for role in spec.roles], spec.roles[position].command
+    if spec.framework == _MPI:
+        return mpi.wrap_command(names, position, command)
+    if spec.framework == _XGBOOST:
+        return xgboost.wrap_command(names, position, command)
     return command
 
 

@@ -247,8 +247,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
             role.image, gpus=bool(role.resources.gpus)
         )
     completion = role.completion
-    names = [each.name for each in submission.spec.roles]
-    command = registry.wrap_command(submission.spec.framework, names, place, role.command)
+    command = registry.wrap_command(submission.spec, place)
     words = (
         attempts.file_prefix(role.name, place),
         str(role.replicas),
