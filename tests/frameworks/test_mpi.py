@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from jobs.jobtemplates import SHIPPED
+from jobs.jobtemplates.answers import build_spec
 from jobs.spec import Framework, Resources
 from jobs.states import State
 from tests.jobs.backends.benches import Bench, log_of, role, wait_until_over
@@ -33,6 +35,17 @@ mpirun.openmpi -n 2 sh -c 'exit 3'
 code=$?
 [ -z "$JOB_CONSOLE_MPI_KEY" ] && exit $code
 """
+
+
+def test_mpi_starter_runs_on_all_nodes(bench: Bench) -> None:
+    skip_without("mpirun", "openmpi-bin")
+    spec = build_spec(SHIPPED["mpi"], {"nodes": 2, "cpus": 1, "memory": 1, "gpus": 0, "processes": "3"})
+    submission = bench.submission(*spec.roles, env=spec.env, framework=spec.framework)
+    handle = bench.backend.submit(submission)
+    seen = wait_until_over(bench.backend, handle)
+    log = log_of(bench.backend, handle, "Worker")
+    assert seen.state is State.SUCCEEDED, log
+    assert sorted(log.splitlines()) == [f"process {rank} of 3" for rank in range(3)]
 
 
 def test_mpirun_spans_replicas_and_its_exit_is_jobs(bench: Bench) -> None:

@@ -4,6 +4,8 @@ As with Kubeflow's MPIJob the launcher alone runs the command.  That is the firs
 rank 0.  The others run `launch_agent.py`, which starts what mpirun asks for, until the launcher ends.  The
 launcher has the files and variables by which a plain `mpirun` of OpenMPI or MPICH finds them.  A role that is
 called `launcher` runs none of mpirun's processes where there are other replicas; any other does.
+
+A replica has a slot for each of its processes; more than that may be asked for.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ _LAUNCH: Final = """\
 python3 "$_mpi/mpi-agent" hold $$ || exit
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=mpi-agent OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_orte_default_hostfile="$_mpi/hostfile" OMPI_MCA_orte_do_not_resolve=1 OMPI_MCA_ras=^slurm
+export OMPI_MCA_rmaps_base_oversubscribe=1
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export HYDRA_HOST_FILE="$_mpi/machinefile" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$_mpi/mpi-agent"
 unset _mpi"""
