@@ -19,6 +19,7 @@ class JobsConfig(AppConfig):
             DatasetVersion,
             Guarded,
             PersonalSecret,
+            RamRole,
             SshKey,
             Template,
         )
@@ -30,7 +31,7 @@ class JobsConfig(AppConfig):
             audit.follow(
                 model,
                 without=("updated_at",),
-                masked=("ciphertext",) if issubclass(model, Guarded) else (),
+                masked=("ciphertext",) if issubclass(model, Guarded | RamRole) else (),
             )
         audit.follow(DatasetVersion)
         audit.follow(Template)

@@ -1,7 +1,7 @@
-"""Signatures of requests: Alibaba's ACS3-HMAC-SHA256 and ROA HMAC-SHA1, Baidu's bce-auth-v1.
+"""Signatures of requests: Alibaba's ACS3-HMAC-SHA256 and ROA HMAC-SHA1, Baidu's bce-auth-v1, AWS's SigV4.
 
-Each scheme has `parse_…`, which reads the header, and `sign_…`, which computes the signature that a request
-should have.  Nothing here knows keys or clocks.
+Each scheme that callers of the console use has `parse_…`, which reads the header; each has `sign_…`, which
+computes the signature that a request should have.  Nothing here knows keys or clocks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote
 ACS3: Final = "ACS3-HMAC-SHA256"
 ROA: Final = "acs"
 BCE: Final = "bce-auth-v1"
+SIGV4: Final = "AWS4-HMAC-SHA256"
 
 _KEY: Final = r"[A-Za-z0-9._-]+"
 _ACS3: Final = re.compile(
@@ -165,3 +166,28 @@ def _encode(text: str) -> str:
 def match_signatures(one: str, other: str) -> bool:
     """Compare two signatures in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
+
+
+def sign_aws4(request: SignedRequest, headers: Iterable[str], scope: str, secret: str) -> str:
+    """Return the AWS Signature Version 4, in hexadecimal, of a request without a query.
+
+    `headers` names the signed ones, with x-amz-date; `scope` is `<date>/<region>/<service>/aws4_request`.
+    """
+    names = list(headers)
+    canonical = "\n".join(
+        [
+            request.method,
+            request.path,
+            "",
+            *(f"{name}:{request.headers[name].strip()}" for name in names),
+            "",
+            ";".join(names),
+            hashlib.sha256(request.body).hexdigest(),
+        ]
+    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = f"{SIGV4}\n{request.headers['x-amz-date']}\n{scope}\n{digest}"
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()

@@ -23,6 +23,7 @@ import uvicorn
 from console.configuration.servers import private_redis
 from console.run import broker
 from console.server.handler import Handler
+from console.server.listener import Server
 from console.server.protocol import BoundedHttp
 from tests.waiting import wait_for
 
@@ -110,6 +111,22 @@ def web_server(at: socket.socket | None = None) -> Iterator[str]:
         thread.join()
         for each in listening_at:
             each.close()
+
+
+@contextmanager
+def job_service(path: Path) -> Iterator[None]:
+    """A web server that answers running jobs, at a Unix socket."""
+    path.parent.mkdir(exist_ok=True)
+    config = uvicorn.Config(lambda _scope: None, host="127.0.0.1", port=0, lifespan="off", log_config=None)
+    server = Server(config, share=10, job_service=path)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(path.exists)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @dataclass(frozen=True, slots=True)

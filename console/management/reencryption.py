@@ -23,6 +23,7 @@ from jobs.models import (
     Image,
     JobSecret,
     PersonalSecret,
+    RamRole,
 )
 from quotas import encryption
 from quotas.clusters.encrypted_settings import MARK
@@ -75,6 +76,7 @@ COLUMNS: Final = (
     Column(Image, "ciphertext"),
     Column(JobSecret, "ciphertext"),
     Column(PersonalSecret, "ciphertext"),
+    Column(RamRole, "ciphertext"),
 )
 
 

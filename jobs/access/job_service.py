@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -17,10 +18,12 @@ import structlog
 from django.db import DatabaseError
 
 from jobs.access.gateway.asgi import Receive, Reply, Scope, Send, answer
+from jobs.access.instance_roles import credentials, tokens
+from jobs.access.instance_roles.sts import Credentials
 from jobs.live.thread_pool import run_in_thread
-from jobs.models import Attempt, Replica
+from jobs.models import Attempt, RamRole, Replica
 from jobs.node.network.request_head import MAX_BODY
-from jobs.node.network.service import ATTEMPT, REPLICA
+from jobs.node.network.service import ALIBABA_PATH, ATTEMPT, AWS_PATH, REPLICA
 from jobs.states import REPLICA_TERMINAL, TERMINAL, State
 
 log = structlog.get_logger(__name__)
@@ -47,11 +50,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """A request of a job; `query` is as it came."""
+    """A request of a job; `query` is as it came, `authorization` the header or ""."""
 
     caller: Caller
     query: bytes
     body: bytes
+    authorization: str = ""
 
 
 Route: TypeAlias = Callable[[ServiceRequest], Mapping[str, Any]]
@@ -71,8 +75,50 @@ def describe_job(request: ServiceRequest) -> Mapping[str, Any]:
     }
 
 
+def give_alibaba_credentials(request: ServiceRequest) -> Mapping[str, Any]:
+    """Return credentials of the job's role as Alibaba's SDKs read them (ALIBABA_CLOUD_CREDENTIALS_URI)."""
+    found = _find_credentials(request, RamRole.Provider.ALIBABA)
+    return {
+        "Code": "Success",
+        "AccessKeyId": found.access_key_id,
+        "AccessKeySecret": found.secret,
+        "SecurityToken": found.token,
+        "Expiration": _format_time(found.expires_at),
+    }
+
+
+def give_aws_credentials(request: ServiceRequest) -> Mapping[str, Any]:
+    """Return credentials of the job's role as AWS's SDKs read them, to whoever shows the attempt's token."""
+    if not tokens.is_token(request.authorization, request.caller.attempt.key):
+        raise RequestRefused(HTTPStatus.UNAUTHORIZED)
+    found = _find_credentials(request, RamRole.Provider.AWS)
+    return {
+        "AccessKeyId": found.access_key_id,
+        "SecretAccessKey": found.secret,
+        "Token": found.token,
+        "Expiration": _format_time(found.expires_at),
+    }
+
+
+def _find_credentials(request: ServiceRequest, provider: RamRole.Provider) -> Credentials:
+    attempt = request.caller.attempt
+    role = credentials.role_of(attempt.job)
+    if role is None or role.provider != provider:
+        raise RequestRefused(HTTPStatus.NOT_FOUND)
+    found = credentials.CACHE.find(attempt, role)
+    if found is None:
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE)
+    return found
+
+
+def _format_time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 ROUTES: Final[Mapping[tuple[str, str], Route]] = {
     ("GET", "/v1/job"): describe_job,
+    ("GET", ALIBABA_PATH): give_alibaba_credentials,
+    ("GET", AWS_PATH): give_aws_credentials,
 }
 """Everything that a job may ask.  Routes block, raise RequestRefused, and return the object of the answer."""
 
@@ -85,7 +131,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
             raise RequestRefused(HTTPStatus.NOT_FOUND)
         key, position = _read_identity(scope)
         body = await _read_body(receive)
-        found = await run_in_thread(_respond, route, key, position, scope["query_string"], body)
+        authorization = _read_authorization(scope)
+        found = await run_in_thread(
+            _respond, route, key, position, (scope["query_string"], body, authorization)
+        )
         reply = _reply(HTTPStatus.OK, found)
     except RequestRefused as refused:
         reply = _reply(refused.status, {"error": refused.status.phrase})
@@ -96,13 +145,13 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(scope, send, reply)
 
 
-def _respond(route: Route, key: str, position: int, query: bytes, body: bytes) -> Mapping[str, Any]:
-    return route(ServiceRequest(find_caller(key, position), query, body))
+def _respond(route: Route, key: str, position: int, rest: tuple[bytes, bytes, str]) -> Mapping[str, Any]:
+    return route(ServiceRequest(find_caller(key, position), *rest))
 
 
 def find_caller(key: str, position: int) -> Caller:
     """Return the replica at a position of an attempt's plan.  Raises RequestRefused once it has ended."""
-    attempt = Attempt.objects.select_related("job").filter(key=key, ended_at=None).first()
+    attempt = Attempt.objects.select_related("job__workspace").filter(key=key, ended_at=None).first()
     if attempt is None or not _is_current(attempt):
         raise RequestRefused(HTTPStatus.FORBIDDEN)
     replica = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, ordinal=position).first()
@@ -125,6 +174,11 @@ def _read_identity(scope: Scope) -> tuple[str, int]:
     if len(keys) != 1 or len(positions) != 1 or _POSITION.fullmatch(positions[0]) is None:
         raise RequestRefused(HTTPStatus.FORBIDDEN)
     return keys[0].decode("latin-1"), int(positions[0])
+
+
+def _read_authorization(scope: Scope) -> str:
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
 
 
 async def _read_body(receive: Receive) -> bytes:

@@ -6,11 +6,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from jobs import addresses
 from jobs.assets import changes
+from jobs.messages.deliveries import delivery_message
 from jobs.models import (
     Asset,
     AssetCheck,
@@ -37,6 +40,39 @@ class PasswordForm(forms.ModelForm[Any]):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         help_text=_("Stored encrypted and not shown again. Leave empty to keep the current value."),
     )
+
+
+class RoleForm(forms.ModelForm[Any]):
+    """A role, with the access key that the console assumes it with."""
+
+    secret = forms.CharField(
+        label=_("Access key secret"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("Stored encrypted and not shown again. Leave empty to keep the current value."),
+    )
+
+    def clean_endpoint(self) -> str:
+        """Refuse an address that the console may not contact."""
+        endpoint = str(self.cleaned_data["endpoint"])
+        if endpoint:
+            try:
+                addresses.check(endpoint)
+            except addresses.Refused as refused:
+                raise ValidationError(delivery_message(refused.code, refused.detail)) from refused
+        return endpoint
+
+    def clean(self) -> dict[str, Any] | None:
+        """A new or another access key comes with its secret, and another endpoint too.
+
+        Otherwise whoever changes the endpoint could try a stored secret anywhere.
+        """
+        cleaned = super().clean()
+        is_other = bool({"access_key_id", "endpoint"} & set(self.changed_data))
+        if self.cleaned_data.get("access_key_id") and is_other and not self.cleaned_data.get("secret"):
+            self.add_error("secret", _("Enter the secret of the access key."))
+        return cleaned
 
 
 class VersionInline(TabularInline[DatasetVersion, Dataset]):
@@ -81,6 +117,29 @@ class AssetAdmin(Uncounted):
             changes.bring_back(asset)
 
 
+class RoleAdmin(AssetAdmin):
+    """Roles, and the access keys that the console assumes them with."""
+
+    form = RoleForm
+    fieldsets = (
+        (None, {"fields": ("key", "name", "description", "workspace", "provider", "arn", "is_default")}),
+        (
+            _("Credentials of running jobs"),
+            {"fields": ("access_key_id", "secret", "policy", "session_s", "endpoint", "region")},
+        ),
+        (_("History"), {"fields": ("retired_at", "created_by", "created_at")}),
+    )
+
+    def save_model(self, request: HttpRequest, obj: Asset, form: Any, change: bool) -> None:
+        """Store the secret that was entered, and none without an access key."""
+        assert isinstance(obj, RamRole)
+        if not obj.access_key_id:
+            obj.ciphertext = ""
+        elif form.cleaned_data.get("secret"):
+            obj.encrypt(form.cleaned_data["secret"])
+        super().save_model(request, obj, form, change)
+
+
 admin.site.register(
     Image,
     AssetAdmin,
@@ -115,8 +174,8 @@ admin.site.register(
 
 admin.site.register(
     RamRole,
-    AssetAdmin,
-    list_display=("name", "arn", "workspace", "retired_at"),
+    RoleAdmin,
+    list_display=("name", "arn", "provider", "workspace", "is_default", "retired_at"),
 )
 
 

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils.crypto import get_random_string
 
 from jobs import trees
+from jobs.assets import instance_roles
 from jobs.assets.addresses import FILES
 from jobs.dialects.base import Note, Parsed, Problem
 from jobs.dialects.document import Document
@@ -32,7 +33,6 @@ from jobs.models import (
     Image,
     Job,
     PersonalSecret,
-    RamRole,
     Vpc,
 )
 from jobs.spec import CodeSource as Code
@@ -138,7 +138,7 @@ class _Resolution:
             changes["code"] = self._code(spec.code)
         if spec.network.vpc:
             changes["network"] = self._network(spec.network)
-        if spec.instance_role and spec.instance_role != "default":
+        if spec.instance_role:
             changes["instance_role"] = self._role(spec.instance_role)
         return spec.model_copy(update=changes) if changes else spec
 
@@ -272,12 +272,12 @@ class _Resolution:
         return network.model_copy(update={"vpc": row.vpc_id})
 
     def _role(self, role: str) -> str:
-        rows = list(RamRole.objects.filter(Q(arn=role) | Q(key=role)).order_by("id"))
-        row = self._one_of(rows, "/instance_role", role)
-        if not isinstance(row, RamRole):
+        """Return the role's ARN, or `default`; one that the workspace lacks is a problem of feasibility."""
+        row = instance_roles.find_role(self.workspace, role)
+        if row is None:
             return role
         self._use(row)
-        return row.arn
+        return row.arn if role == row.key else role
 
     def _one_of(self, rows: list[Any], pointer: str, name: str) -> Asset | None:
         """The one that the workspace may use; a problem when others keep it to themselves."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from jobs.models import ASSETS, Asset, AssetKind
+from jobs.models import ASSETS, Asset, AssetKind, RamRole
 from quotas.access import Verb, Visitor, administers, can, managed_by, workspaces_of
 from quotas.models import Workspace
 
@@ -39,8 +39,11 @@ def choices(user: Visitor, workspace: Workspace | None, kind: AssetKind) -> Quer
 
 
 def may_keep(user: Visitor, asset: Asset) -> bool:
-    """Tell whether the person may change, retire and remove it."""
-    if asset.workspace is None:
+    """Tell whether the person may change, retire and remove it.
+
+    A role with an access key is for the console's admins: who changes its ARN gets what the key may assume.
+    """
+    if asset.workspace is None or (isinstance(asset, RamRole) and asset.access_key_id):
         return administers(user)
     return can(user, Verb.MANAGE, asset.workspace)
 

@@ -18,6 +18,7 @@ _LABELS: Final[Mapping[str, tuple[str, ...]]] = {
     "without_srun": (_("Remove srun"),),
     "without_modules": (_("Remove module commands"),),
     "instance_type": (_("Use %(value)s"), _("Use the default size")),
+    "role": (_("Use role %(name)s"), _("Run without a role")),
     "quota": (_("Use cluster %(cluster)s"),),
 }
 

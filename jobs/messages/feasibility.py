@@ -54,6 +54,25 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
             "another cluster, or ask an admin."
         ),
     ),
+    "fault_argument_misspelled": (_("There is no argument --%(name)s. Did you mean --%(close)s?"),),
+    "fault_argument_wrong": (
+        _("--%(name)s can't be %(value)s; expected: %(expected)s (%(source)s)."),
+        _("--%(name)s has a wrong value."),
+    ),
+    "role_unknown": (
+        _("Jobs in %(workspace)s can't use role %(role)s. Available: %(roles)s."),
+        _("Jobs in %(workspace)s can't use role %(role)s. No roles available; a console admin can add them."),
+    ),
+    "role_no_default": (
+        _("%(workspace)s has no default role. Available: %(roles)s."),
+        _("%(workspace)s has no default role. No roles available; a console admin can add them."),
+    ),
+    "role_without_network": (
+        _(
+            "Jobs on %(cluster)s have no network of their own, so they can't be given credentials of role "
+            "%(role)s. Submit without a role, or select another cluster."
+        ),
+    ),
     "size_not_known": (
         _("Size %(value)s is not in this console's catalog; its CPU, memory and GPUs are unknown."),
     ),

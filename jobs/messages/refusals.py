@@ -167,6 +167,18 @@ _SENTENCES: Final = {
             "can install podman and run the console as root, or change the cluster's settings (network)."
         ),
     ),
+    "role_without_network": (
+        _(
+            "Refused: jobs on this cluster have no network of their own, so they can't be given "
+            "credentials of role %(role)s. Submit without a role, or use another cluster."
+        ),
+    ),
+    "role_unknown": (
+        _(
+            "Refused: role %(role)s was removed from the workspace, or has no access key any more. Ask a "
+            "console admin."
+        ),
+    ),
     "exceeds_cluster": (
         _("Refused: %(wanted)s requested, but the whole cluster has %(total)s."),
         _("Refused: more requested than the whole cluster has."),

@@ -6,12 +6,14 @@ deleted: it is offered no more, and what the jobs were made of can still be read
 
 from __future__ import annotations
 
+import json
+import re
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
@@ -30,6 +32,11 @@ _KEY = RegexValidator(
     r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$",
     _("IDs can contain only letters, digits, - and _ (maximum 63 characters)."),
 )
+_REGION = RegexValidator(r"^[a-z0-9-]+$", _("Not a region's name."))
+_ARNS: Final = {
+    "alibaba": re.compile(r"acs:ram::[0-9]+:role/[A-Za-z0-9.@_-]+", re.ASCII),
+    "aws": re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+", re.ASCII),
+}
 _VARIABLE = RegexValidator(
     ENV_NAME, _("Secret names can contain only letters, digits and _, and can't start with a digit.")
 )
@@ -324,17 +331,108 @@ class Vpc(Asset):
                 raise ValidationError({field: _('Must be a list of names, e.g. ["vsw-1"].')})
 
 
+class RamRoleQuerySet(models.QuerySet["RamRole"]):
+    """Roles by who gets credentials of them."""
+
+    def assumable_in(self, workspace: Workspace) -> Self:
+        """Return the roles of which running jobs of the workspace get credentials."""
+        with_key = ~models.Q(access_key_id="") & ~models.Q(ciphertext="")
+        return self.filter(with_key, workspace=workspace, retired_at=None)
+
+
 class RamRole(Asset):
-    """A role that a vendor gives to the instances of a job; carried to the vendors' targets."""
+    """A role of a vendor that a job may have: RAM's of Alibaba Cloud or IAM's of AWS.
+
+    With an access key the console assumes it for running jobs of its workspace, which get credentials for
+    `session_s` seconds at a time; without one it is only carried to the vendors' targets.  `policy` is the
+    session policy: the role's permissions, cut down to it.
+    """
 
     KIND = AssetKind.ROLE
     PREFIX = "role"
 
-    arn = models.CharField(_("ARN"), max_length=300, help_text="acs:ram::1234567890123456:role/name")
+    class Provider(models.TextChoices):
+        """Cloud whose STS gives the credentials."""
+
+        ALIBABA = "alibaba", _("Alibaba Cloud")
+        AWS = "aws", _("AWS")
+
+    provider = models.CharField(_("provider"), max_length=16, choices=Provider, default=Provider.ALIBABA)
+    arn = models.CharField(
+        _("ARN"),
+        max_length=300,
+        help_text=_("acs:ram::1234567890123456:role/name or arn:aws:iam::123456789012:role/name"),
+    )
+    access_key_id = models.CharField(
+        _("access key ID"),
+        max_length=128,
+        blank=True,
+        help_text=_("The key that the console assumes the role with, for running jobs."),
+    )
+    ciphertext = models.TextField(editable=False, blank=True)
+    endpoint = models.CharField(
+        _("STS endpoint"),
+        max_length=300,
+        blank=True,
+        help_text=_("Empty: the provider's own. Internal addresses need CONSOLE_EGRESS_HOSTS."),
+    )
+    region = models.CharField(_("region"), max_length=32, blank=True, validators=[_REGION])
+    policy = models.TextField(
+        _("session policy"),
+        blank=True,
+        max_length=2048,
+        help_text=_("JSON policy that limits what jobs may do with the role. Empty: all that the role may."),
+    )
+    session_s = models.PositiveIntegerField(
+        _("session duration (s)"),
+        default=3600,
+        validators=[MinValueValidator(2400), MaxValueValidator(43_200)],
+        help_text=_("How long credentials are valid (2400–43200). They are renewed while the job runs."),
+    )
+    is_default = models.BooleanField(
+        _("default"), default=False, help_text=_("The role of jobs that ask for the default role.")
+    )
+
+    objects = RamRoleQuerySet.as_manager()
 
     class Meta(Asset.Meta):
         verbose_name = _("RAM role")
         verbose_name_plural = _("RAM roles")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("workspace",),
+                condition=models.Q(is_default=True),
+                name="one_default_role",
+                violation_error_message=_("This workspace has a default role already."),
+            ),
+        )
+
+    def clean(self) -> None:
+        """Only one workspace's jobs get credentials of a role, and its policy is a JSON object."""
+        super().clean()
+        if self.workspace is None and (self.access_key_id or self.is_default):
+            raise ValidationError({"workspace": _("A role with an access key needs a workspace.")})
+        if self.is_default and not self.access_key_id:
+            raise ValidationError({"is_default": _("A default role needs an access key.")})
+        if self.access_key_id and not _ARNS[self.provider].fullmatch(self.arn):
+            raise ValidationError({"arn": _("Not the ARN of a role of this provider.")})
+        if self.policy and not _is_json_object(self.policy):
+            raise ValidationError({"policy": _("Must be a JSON object.")})
+
+    def encrypt(self, secret: str) -> None:
+        """Encrypt the secret of the access key into this row (not saved)."""
+        self.ciphertext = encryption.encrypt(secret)
+
+    def reveal(self) -> str:
+        """Return the secret of the access key, for requests to STS alone."""
+        return encryption.decrypt(self.ciphertext)
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 class AssetUse(models.Model):

@@ -24,6 +24,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
+from jobs.access.instance_roles import credentials, tokens
 from jobs.assets import personal_secrets, resolution
 from jobs.assets.uploads import supply
 from jobs.backends.base import (
@@ -50,7 +51,7 @@ from jobs.lifecycle import retries, transitions
 from jobs.live import triggers
 from jobs.logs import redaction
 from jobs.models import AssetCheck, Attempt, Event, Job, JobFile
-from jobs.scheduling import admission, external_jobs, observations
+from jobs.scheduling import admission, external_jobs, fault_diagnosis, observations
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.submission import builder, dependencies, parts_of
@@ -294,13 +295,15 @@ def _submission(attempt: Attempt) -> Submission:
     """Return the attempt's complete submission, with its secrets."""
     job = attempt.job
     spec, options = job.file.spec, builder.options_of(job.dialect, job.file.extras)
+    role = credentials.role_of(job)
     job_secrets = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
         builder.build_submission(
-            job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number, options
+            job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number, options, role
         ),
         secrets={**personal_secrets.values_of(job.owner, spec), **job_secrets, **resolution.secrets_of(job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
+        role_token=tokens.make_token(attempt.key) if role else "",
         uploads=supply.supply_trees(job),
     )
 
@@ -326,7 +329,7 @@ def _reservations(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]
 
 def _list_secrets(submission: Submission) -> list[str]:
     """Return the values that logs must not show."""
-    return [*submission.secrets.values(), submission.endpoint_token]
+    return [*submission.secrets.values(), submission.endpoint_token, submission.role_token]
 
 
 def _check_reserved(given: Iterable[_Given]) -> Iterator[bool]:
@@ -426,7 +429,7 @@ def observe(cluster_id: int) -> None:
         if isinstance(what, Gone):
             count_missing(attempt)
         elif what.version != attempt.observed_version:
-            observations.apply(attempt, what)
+            observations.apply(attempt, what, fault_diagnosis.diagnose(attempt, what))
             if backend.can_shrink:
                 observations.give_back(attempt, what)
     if unseen := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):

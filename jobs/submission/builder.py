@@ -11,11 +11,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from jobs.assets import instance_roles
 from jobs.assets.uploads import supply
 from jobs.backends.base import Person, Refused, RenderedJob, Rendering, Submission, Unreachable
 from jobs.clusters import NoSuchBackend, backend_for
 from jobs.lifecycle.transitions import key_of
 from jobs.messages import reason_message
+from jobs.models import RamRole
 from jobs.spec import JobSpec
 from quotas.clusters import gputypes, inventory
 from quotas.models import Quota, User
@@ -43,8 +45,9 @@ def build_submission(
     job_id: str,
     attempt: int,
     options: Mapping[str, str] = NONE,
+    role: RamRole | None = None,
 ) -> Submission:
-    """Build the submission of an attempt, without its secrets."""
+    """Build the submission of an attempt, without its secrets; `role` is the one that it is given."""
     return Submission(
         key=key,
         job_id=job_id,
@@ -55,7 +58,14 @@ def build_submission(
         workspace=quota.workspace.slug,
         egress=tuple(quota.workspace.egress),
         options=options,
+        role_provider=role.provider if role else "",
     )
+
+
+def build_new(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, str] = NONE) -> Submission:
+    """Build the submission of a job that is not submitted yet."""
+    role = instance_roles.find_role(quota.workspace, spec.instance_role)
+    return build_submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options, role)
 
 
 def options_of(dialect: str, extras: Mapping[str, object]) -> dict[str, str]:
@@ -75,7 +85,7 @@ def render(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, str] 
         raise NotRendered(str(error)) from error
     if not isinstance(backend, Rendering):
         raise NotRendered
-    sent = build_submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options)
+    sent = build_new(owner, quota, spec, options)
     try:
         return backend.render(replace(sent, uploads=supply.describe_trees(owner, spec)))
     except Refused as refused:

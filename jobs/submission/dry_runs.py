@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from jobs.backends.base import DryRunCheck, Trying, Unreachable
 from jobs.clusters import NoSuchBackend, backend_for
-from jobs.lifecycle.transitions import key_of
 from jobs.live import triggers
 from jobs.models import DryRun
 from jobs.spec import JobSpec
@@ -74,7 +73,7 @@ def _try(row: DryRun) -> list[dict[str, Any]]:
         backend = backend_for(row.quota.cluster)
         if not isinstance(backend, Trying):
             return [_to_json(DryRunCheck("unable", None))]
-        asked = builder.build_submission(row.owner, row.quota, spec, key_of(builder.NEW, 1), builder.NEW, 1)
+        asked = builder.build_new(row.owner, row.quota, spec)
         return [_to_json(each) for each in backend.dry_run(asked)]
     except (NoSuchBackend, Unreachable) as error:
         log.warning("dry_run_unanswered", cluster=row.cluster_id, error=str(error))

@@ -197,7 +197,7 @@ def _show(
 def _list_facts(found: Asset) -> list[dict[str, Any]]:
     """Return the asset's fields, without those that are empty, secret or shown elsewhere."""
     hidden = {"id", "key", "name", "description", "workspace", "retired_at", "created_by", "created_at"}
-    hidden |= {"updated_at", "ciphertext"}
+    hidden |= {"updated_at", "ciphertext", "access_key_id"}
     facts = []
     for field in found._meta.concrete_fields:  # noqa: SLF001 the way to a model's fields
         if field.name in hidden:

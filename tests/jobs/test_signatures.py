@@ -1,4 +1,4 @@
-"""Signatures of requests that Alibaba's own SDKs sent, recorded at a socket."""
+"""Signatures of requests that Alibaba's own SDKs sent, recorded at a socket, and of botocore's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
+from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
+from botocore.credentials import Credentials as BotoCredentials  # type: ignore[import-untyped]
 
 from jobs import signatures
 from jobs.signatures import Claim, SignedRequest
@@ -102,3 +105,18 @@ def test_signature_of_changed_request_differs(recorded: Recorded) -> None:
 def test_parser_of_malformed_header_returns_none(authorization: str) -> None:
     assert signatures.parse_acs3(authorization) is None
     assert signatures.parse_roa(authorization) is None
+
+
+def test_aws4_signature_equals_botocores() -> None:
+    url, body = "https://sts.eu-west-1.amazonaws.com/", b"Action=AssumeRole&RoleArn=arn%3Aaws"
+    theirs = AWSRequest("POST", url, {"content-type": "text/plain"}, body)
+    SigV4Auth(BotoCredentials("AKIATEST", "wJalr/secret+key"), "sts", "eu-west-1").add_auth(theirs)
+    headers = {name.lower(): value for name, value in theirs.headers.items()}
+    headers["host"] = "sts.eu-west-1.amazonaws.com"
+    scope = f"{headers['x-amz-date'][:8]}/eu-west-1/sts/aws4_request"
+    request = SignedRequest("POST", "/", "", headers, body)
+    names = ("content-type", "host", "x-amz-date")
+    assert headers["authorization"] == (
+        f"{signatures.SIGV4} Credential=AKIATEST/{scope}, SignedHeaders={';'.join(names)}, "
+        f"Signature={signatures.sign_aws4(request, names, scope, 'wJalr/secret+key')}"
+    )

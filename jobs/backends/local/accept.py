@@ -14,6 +14,7 @@ from jobs.backends.base import Gpu, NotSubmitted, Submission
 from jobs.backends.local import gpus, job_secrets, machine, own_ports, uplink_allocator
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
 from jobs.backends.staging import authfile, code_sources, software
@@ -21,7 +22,7 @@ from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
 from jobs.node.frameworks import registry
-from jobs.node.sandbox import bind_mounts, isolation
+from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
@@ -66,6 +67,7 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
     if images and not runtime.engine and not config.allow_plain:
         raise refusal("no_image_engine", image=images[0])
     _check_network(submission, config, runtime)
+    _check_role(submission, runtime)
     if spec.software.modules and not all(map(runtime.contains, spec.roles)) and not software.has_modules():
         raise refusal("no_modules", modules=", ".join(spec.software.modules))
     total = config.total()
@@ -87,6 +89,15 @@ def _check_network(submission: Submission, config: LocalConfig, runtime: JobRunt
         raise refusal("egress_not_enforced", workspace=submission.workspace)
 
 
+def _check_role(submission: Submission, runtime: JobRuntime) -> None:
+    """Raise Refused for a job with a role of which it would get no credentials."""
+    role = submission.spec.instance_role
+    if role and not runtime.own_network:
+        raise refusal("role_without_network", role=role)
+    if role and not submission.role_provider:
+        raise refusal("role_unknown", role=role)
+
+
 def plan(
     submission: Submission,
     config: LocalConfig,
@@ -102,21 +113,23 @@ def plan(
     cards: dict[str, list[tuple[int, ...]]] = {}
     for ask in sorted(asks, key=lambda ask: not ask.gpu_type):  # "any" takes nothing that another one names
         cards[ask.role] = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
-    roles = []
+    roles, cores = [], CoreAllocator(os.sched_getaffinity(0), held.cores)
     with _awaiting_ports():
         ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
     for role, ask, given in zip(started_roles(spec), asks, ports, strict=True):
-        slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
+        pairs = zip(cards[role.name], given, strict=True)
+        slots = (Slot(mine, own, _cores(spec, ask, cores)) for mine, own in pairs)
         roles.append(role_of(role, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
 
 
 def started_roles(spec: JobSpec) -> list[RoleSpec]:
     """Return the roles with the commands that their replicas run, behind what software and framework need."""
-    commands = (registry.wrap_command(spec, position) for position in range(len(spec.roles)))
     return [
-        role.model_copy(update={"command": software.with_prologue(command, spec.software)})
-        for role, command in zip(spec.roles, commands, strict=True)
+        software.with_modules(
+            role.model_copy(update={"command": registry.wrap_command(spec, position)}), spec.software
+        )
+        for position, role in enumerate(spec.roles)
     ]
 
 
@@ -163,7 +176,11 @@ def make_plan(
         framework=spec.framework,
         created_at=time.time(),
         boot=processes.boot_id(),
-        env={**(_custom_ports(spec, config, roles) if runtime.own_network else {}), **spec.env},
+        env={
+            **(_custom_ports(spec, config, roles) if runtime.own_network else {}),
+            **role_credentials.variables_of(submission.role_provider),
+            **spec.env,
+        },
         locations=layer.locations,
         time_limit_s=spec.time_limit_s,
         warned=EndWarning(spec.end_signal.signal, spec.end_signal.seconds_before)
@@ -216,6 +233,7 @@ def allocation_of(made: Plan) -> Allocation:
         tuple(gpu for slot in slots for gpu in slot.gpus),
         tuple(port for slot in of_host for ports in slot.ports.values() for port in ports),
         made.network.uplink if made.network else "",
+        tuple(core for slot in slots for core in slot.cores),
     )
 
 
@@ -264,6 +282,11 @@ def _cards(ask: ResourceRequest, total: Total, free: list[Gpu]) -> tuple[int, ..
     for gpu in mine:
         free.remove(gpu)
     return tuple(gpu.index for gpu in mine)
+
+
+def _cores(spec: JobSpec, ask: ResourceRequest, cores: CoreAllocator) -> tuple[int, ...]:
+    """Return the cores that a replica is pinned to; none without CPU affinity."""
+    return cores.allocate(ask.cpu_milli) if spec.cpu_affinity else ()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from jobs.backends.staging import code_sources, remotes
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
 from jobs.node.frameworks import mpi, registry
+from jobs.node.sandbox import role_credentials
 from jobs.node.wrapper.environment import LOCATION_VARIABLES
 from jobs.spec import JobSpec
 
@@ -39,6 +40,8 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
         if placeholders.list_references(mount.uri) and not mount.path
     }
     found: dict[str, Any] = {"env": {**env, **submission.secret_variables()}}
+    if submission.role_token:
+        found[role_credentials.SECRET] = submission.role_token
     if code := code_sources.login_of(_code_uri(spec, config)):
         found["code"] = placeholders.fill(code, values)
     if key := code_sources.key_of(_code_uri(spec, config)):

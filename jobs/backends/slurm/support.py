@@ -7,9 +7,11 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
+    BCCL,
     CONTRACT,
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
+    Fate,
     Support,
     approximate,
     honour,
@@ -24,6 +26,11 @@ _NODES: Final = "test_roles_run_on_any_allowed_node_and_avoid_excluded_nodes"
 _LIMIT: Final = "test_time_limit_ends_job_after_warning_signal"
 
 SUPPORT: Final[Mapping[str, Support]] = {
+    "instance_role": Support(
+        Fate.REFUSED,
+        "jobs/backends/slurm/test_staging.py::test_unsupported_staging_is_refused_at_submission",
+        _("Jobs have no network of their own here, so they can't be given credentials of a role."),
+    ),
     "name": honour(
         f"{_SLURM}::test_variables_and_secrets_arrive_unchanged",
         _("Available inside the job; the cluster's queue shows a key instead."),
@@ -52,7 +59,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
-    "roles[].resources.rdma": keep(_("The cluster decides which network connects the nodes.")),
+    "roles[].resources.rdma": approximate(
+        _("Sets NCCL_IB_DISABLE=0, and requests nodes with the feature that the cluster settings name."),
+        f"{_SLURM}::test_replica_receives_exactly_requested_resources",
+    ),
     "roles[].ports": honour(f"{_SLURM}::test_requested_port_is_passed_to_job_and_reported"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
@@ -82,6 +92,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
     "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_requirements_in_code"),
+    "software.bccl": BCCL,
     "software": honour(f"{_STAGING}::test_virtual_environment_is_active_at_command_start"),
     "time_limit_s": honour(f"{_SLURM}::{_LIMIT}"),
     "end_signal": honour(f"{_SLURM}::{_LIMIT}"),
@@ -90,5 +101,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Folders of all replicas are kept until the job's files are deleted."),
         f"{_SLURM}::test_failed_replica_folder_is_retained",
     ),
-    "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
+    "cpu_affinity": approximate(
+        _("Requested from Slurm, which binds tasks to cores where its plugin for that is on."),
+        f"{_SLURM}::test_replica_receives_exactly_requested_resources",
+    ),
 }

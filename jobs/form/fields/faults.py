@@ -66,8 +66,8 @@ FAULTS: Final = (
         _("Automatic fault tolerance"),
         Flag(),
         help=_(
-            "Detects errors at the algorithm level and works around them. Uses an extra instance: "
-            "1 CPU core and 1 GiB of the quota, or an ecs.c6.large of public resources."
+            "Finds out why the job failed or hangs, and restarts it where that can help: after errors of the "
+            "platform always, after others as often as allowed, after the program's own errors not."
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),
@@ -128,8 +128,8 @@ ROLES: Final = (
         FieldKind.TEXT,
         _("Instance RAM role"),
         help=_(
-            "Empty: no role. “default”: the PAI default role, with your MaxCompute permissions and "
-            "access to the workspace's default OSS bucket. Or the ARN of a custom role."
+            "The job gets short-lived credentials of this role. Empty: no role. “default”: the default "
+            "role of the workspace. Or the ARN of a role that an admin has added to the workspace."
         ),
         source=f"{BOTH}: instance RAM role",
         placeholder="acs:ram::123456:role/training",

@@ -19,7 +19,9 @@ STARTS_AIMASTER: Final[frozenset[str]] = frozenset()
 """The backends that start an AIMaster beside the job: only there does it cost anything."""
 
 DEFAULT_ROLE: Final = "default"
-_ARN: Final = re.compile(r"acs:ram::\d+:role/[A-Za-z0-9.@_-]+", re.ASCII)
+_ARN: Final = re.compile(
+    r"acs:ram::\d+:role/[A-Za-z0-9.@_-]+|arn:aws[a-z-]*:iam::\d{12}:role/[A-Za-z0-9+=,.@_/-]+", re.ASCII
+)
 
 
 def _aimaster_frameworks(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
@@ -64,7 +66,7 @@ RULES: Final = (
         _HERE,
         when(
             lambda spec, target: spec.fault_tolerance.enabled and target.backend not in STARTS_AIMASTER,
-            tell("fault_tolerance.enabled", broken=True),
+            tell("fault_tolerance.enabled"),
         ),
         pages=(),
         ours=True,

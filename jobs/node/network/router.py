@@ -10,7 +10,7 @@ from typing import Final
 from jobs.node import kernel
 from jobs.node.network import namespaces
 from jobs.node.network.netlink import LOOPBACK, Netlink
-from jobs.node.network.rules import SERVICE
+from jobs.node.network.rules import CREDENTIALS, SERVICE
 
 EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
 
@@ -24,7 +24,8 @@ def set_up(rules: str) -> None:
         namespaces.write_setting(f"ipv4/{name}", "1")
     with Netlink() as netlink:
         netlink.set_up(LOOPBACK)
-        netlink.add_address(LOOPBACK, IPv4Interface(SERVICE))  # answered for on every link to a replica
+        for address in (SERVICE, CREDENTIALS):  # answered for on every link to a replica
+            netlink.add_address(LOOPBACK, IPv4Interface(address))
     apply(rules)
 
 

@@ -79,13 +79,16 @@ class RouterServices:
 
 
 def _make_sockets() -> list[int]:
-    """Return sockets for queries by UDP and TCP, and for requests; called in a router's network."""
+    """Return sockets for queries by UDP and TCP, and for requests; called in a router's network.
+
+    Requests come to both of its addresses: the packet filter drops those to any other one.
+    """
     made: list[socket.socket] = []
     try:
         made.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         made[0].bind((str(SERVICE), resolver.PORT))
-        ports = (resolver.PORT, service.PORT)
-        made.extend(socket.create_server((str(SERVICE), port), backlog=_BACKLOG) for port in ports)
+        places = ((str(SERVICE), resolver.PORT), ("", service.PORT))
+        made.extend(socket.create_server(place, backlog=_BACKLOG) for place in places)
     except BaseException:
         for each in made:
             each.close()

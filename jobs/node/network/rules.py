@@ -18,13 +18,21 @@ INTERNET: Final = "internet"
 SERVICE: Final = IPv4Address("169.254.77.1")
 """The router's address for its replicas: their gateway, resolver and service address."""
 
+CREDENTIALS: Final = IPv4Address("169.254.170.2")
+"""The router's address for credentials: the only one beside loopback where AWS's SDKs take plain HTTP."""
+
 UPLINK: Final = "up"
 """The router's interface to the rest of the world; those to replicas begin with `v`."""
 
 HOST_LINKS: Final = "jc"
 """With this begin the names of the host's interfaces to routers."""
 
-_NEVER: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
+_METADATA: Final = ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.0/24")
+"""Clouds' metadata services that are not link-local: Alibaba's gives out the host's own role."""
+
+_NEVER: Final = tuple(
+    map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", *_METADATA))
+)
 """This host, link-local addresses such as a cloud's metadata service, multicast and what is reserved."""
 
 _REFUSE: Final = "reject with icmpx type admin-prohibited"
@@ -90,6 +98,7 @@ def router_rules(addresses: str, egress: Sequence[str], refused: Iterable[IPv4Ad
         "ct state established,related accept",
         f"{service} udp dport 53 accept",
         f"{service} tcp dport {{ 53, 80 }} accept",
+        f'iifname "v*" ip daddr {CREDENTIALS} tcp dport 80 accept',
     ]
     return _table(
         "job",

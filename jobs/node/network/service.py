@@ -24,6 +24,10 @@ PORT: Final = 80
 SOCKET: Final = Path("run", "job-service.sock")
 """Where the console answers, below its home, which is beside the root of attempts."""
 
+ALIBABA_PATH: Final = "/v1/credentials/alibaba"
+AWS_PATH: Final = "/v1/credentials/aws"
+"""Where the console gives credentials of the job's role, as SDKs read them."""
+
 MAX_HEAD: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 16
 """Of one attempt at a time; more of them wait."""

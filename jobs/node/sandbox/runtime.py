@@ -12,7 +12,7 @@ from jobs.faults import fault, hold_folder
 from jobs.node import command, folder_removal, kernel, process_trees
 from jobs.node.command import Command
 from jobs.node.process_trees import Tree
-from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, root_file_system
+from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, role_credentials, root_file_system
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, mount_paths, pip
@@ -183,8 +183,9 @@ class PlainRuntime(Runtime):
         return Command(argv, self._launch.environment(self._room), self._room.work, self._owner)
 
     def enter(self) -> None:
-        """Enter the limits and the replica's network."""
+        """Enter the limits, the replica's cores and its network."""
         self._enter_limits()
+        self._launch.pin_to_cores()
         self._launch.enter_network()
 
     def _enter_limits(self) -> None:
@@ -236,3 +237,4 @@ def make_own_folders(launch: LaunchArguments) -> None:
         launch.file(kind).mkdir(mode=0o700, exist_ok=True)
         if os.geteuid() == 0:
             os.chown(launch.file(kind), *launch.owner)
+    role_credentials.write_token(launch)

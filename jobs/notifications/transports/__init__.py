@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from jobs.addresses import AddressError
+from jobs.egress import Failed
 from jobs.models import Channel
-from jobs.notifications.egress import Failed
 from jobs.notifications.message import Message
 from jobs.notifications.transports import chats, mail, webhook
 from jobs.notifications.transports.outcome import Outcome

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 
 from django.utils import timezone
 
-from jobs.notifications import egress
+from jobs import egress
 from jobs.notifications.message import Message, MessageLine, more, plain, truncate
 from jobs.notifications.transports.outcome import Outcome, of_answer
 

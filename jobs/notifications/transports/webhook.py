@@ -17,7 +17,7 @@ from django.conf import settings
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.notifications import egress
+from jobs import egress
 from jobs.notifications.message import Message, MessageLine
 from jobs.notifications.transports.outcome import Outcome, of_answer
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from jobs import trees
-from jobs.assets import resolution
+from jobs.assets import instance_roles, resolution
 from jobs.backends import effects, fixed_ports, registry
 from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
@@ -38,7 +38,7 @@ from jobs.spec import (
     RoleSpec,
     resource_requests,
 )
-from jobs.submission.checks import shell_commands
+from jobs.submission.checks import fault_tolerance, shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
 from quotas import egress
@@ -53,6 +53,7 @@ MOST_CLUSTERS: Final = 2
 MOST_QUOTAS: Final = 8
 MOST_TYPES: Final = 3
 MOST_SIZES: Final = 3
+MOST_ROLES: Final = 5
 
 AS_MEANT: Final = frozenset({"completion_applied"})
 """Notes about the meaning of a file, which need no action: the form shows them."""
@@ -120,7 +121,8 @@ def notes(quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
     pages that the job violates.
     """
     ruled = rules.notes(spec, describe_target(quota), dialect)
-    return (*_unused_fields(quota, spec), *_differences(quota, spec), *ruled)
+    tolerance = fault_tolerance.find_notes(spec)
+    return (*_unused_fields(quota, spec), *_differences(quota, spec), *tolerance, *ruled)
 
 
 def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
@@ -193,7 +195,9 @@ class _Check:
     parsed: Parsed
 
     def problems(self) -> Iterator[Problem]:
+        yield from fault_tolerance.find_problems(self.parsed.spec)
         yield from self._gpus()
+        yield from self._role()
         yield from self._sizes()
         facilities = facilities_of(self.quota)
         if facilities is None:
@@ -238,6 +242,25 @@ class _Check:
             pointer = f"/roles/{index}/resources/gpu_type"
             names = {"gpu_type": wanted, "types": ", ".join(near)}
             yield self._problem("no_gpu_of_type", pointer, [*others, without], **names)
+
+    def _role(self) -> Iterator[Problem]:
+        """Yield a problem for a role of which the job would get no credentials."""
+        name, workspace = self.parsed.spec.instance_role, self.quota.workspace
+        if not name:
+            return
+        role, without = instance_roles.find_role(workspace, name), Action("role")
+        if role is None:
+            roles = instance_roles.list_roles(workspace)
+            code = "role_no_default" if name == instance_roles.DEFAULT else "role_unknown"
+            params = {"workspace": workspace.name, "role": name}
+            if roles:
+                params["roles"] = ", ".join(f"{each.name} ({each.arn})" for each in roles[:MOST_ROLES])
+            others = [Action("role", each.arn, {"name": each.name}) for each in roles[:MOST_ROLES]]
+            yield self._problem(code, "/instance_role", [*others, without], **params)
+            return
+        facilities = facilities_of(self.quota)
+        if facilities is not None and _network(facilities, self.parsed.spec) != OWN_NETWORK:
+            yield self._problem("role_without_network", "/instance_role", [without], role=role.name)
 
     def _sizes(self) -> Iterator[Problem]:
         """Yield a problem for each unknown size of a role that has no amounts either."""
@@ -436,6 +459,10 @@ def _with_command(role: RoleSpec, command: str) -> RoleSpec:
     return role.model_copy(update={"command": command})
 
 
+def _instance_role(spec: JobSpec, value: str) -> JobSpec:
+    return spec.model_copy(update={"instance_role": value})
+
+
 def _instance_type(spec: JobSpec, value: str) -> JobSpec:
     wanted: dict[str, object] = {"instance_type": value}
     if not value:
@@ -452,4 +479,5 @@ _CHANGES: Final[Mapping[str, Callable[[JobSpec, str], JobSpec]]] = {
     "without_srun": _without_srun,
     "without_modules": _without_modules,
     "instance_type": _instance_type,
+    "role": _instance_role,
 }

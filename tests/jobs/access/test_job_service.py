@@ -25,7 +25,11 @@ Identity = Mapping[str, str | list[str]]
 
 
 def ask(
-    identity: Identity, target: str = "/v1/job", method: str = "GET", body: bytes = b""
+    identity: Identity,
+    target: str = "/v1/job",
+    method: str = "GET",
+    body: bytes = b"",
+    authorization: str = "",
 ) -> tuple[int, Any]:
     """One request to the application; its status and the object of its answer."""
     headers = [
@@ -33,6 +37,8 @@ def ask(
         for name, values in identity.items()
         for value in ([values] if isinstance(values, str) else values)
     ]
+    if authorization:
+        headers.append((b"authorization", authorization.encode()))
     path, _, query = target.partition("?")
     scope = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
     sent: list[Any] = []

@@ -12,7 +12,7 @@ from jobs.assets import changes, personal_secrets, resolution
 from jobs.dialects.base import Note, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.messages import note_message, problem_message
-from jobs.models import Asset, AssetUse, Dataset, Guarded, Job, JobFile, RamRole, Vpc
+from jobs.models import Asset, AssetUse, Dataset, Guarded, Job, JobFile, Vpc
 from jobs.scheduling import reconcile
 from jobs.spec import JobSpec, RegistryAuth, SecretRef
 from quotas.models import Role, Workspace
@@ -132,7 +132,7 @@ def test_asset_id_unknown_is_noted_and_left_to_the_cluster(place: Place) -> None
     assert kept(Job.objects.get()).mounts[0].uri == ""
 
 
-@pytest.mark.parametrize("kind", ["dataset", "code", "image", "vpc", "role"])
+@pytest.mark.parametrize("kind", ["dataset", "code", "image", "vpc"])
 def test_asset_of_another_workspace_is_refused_at_its_place(place: Place, kind: str) -> None:
     other = make_workspace("other")
     text, pointer = _naming(kind, other)
@@ -148,14 +148,8 @@ def _naming(kind: str, workspace: Workspace) -> tuple[str, str]:
         return dlc(CodeSource={"CodeSourceId": make_code(workspace).key}), "/code/id"
     if kind == "image":
         return dlc(image=make_image(workspace).key), "/roles/0/image"
-    if kind == "vpc":
-        Vpc.objects.create(workspace=workspace, name="net", vpc_id="vpc-1")
-        return dlc(UserVpc={"VpcId": "vpc-1"}), "/network/vpc"
-    arn = "acs:ram::1:role/x"
-    RamRole.objects.create(workspace=workspace, name="x", arn=arn)
-    item = {"Key": "0", "Type": "Role", "Roles": [{"RoleArn": arn, "RoleType": "service"}]}
-    config = {"EnableCredentialInject": True, "CredentialConfigItems": [item]}
-    return dlc(CredentialConfig=config), "/instance_role"
+    Vpc.objects.create(workspace=workspace, name="net", vpc_id="vpc-1")
+    return dlc(UserVpc={"VpcId": "vpc-1"}), "/network/vpc"
 
 
 def test_asset_of_target_workspace_is_used_by_member_of_two(place: Place) -> None:

@@ -14,9 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pytest_django import Settings
 
+from jobs import egress
 from jobs.addresses import Refused
 from jobs.models import Channel
-from jobs.notifications import egress, transports
+from jobs.notifications import transports
 from jobs.notifications.message import Message, MessageLine
 from jobs.notifications.transports import chats
 from jobs.notifications.transports.outcome import Outcome

@@ -78,8 +78,9 @@ class FormField(Hinted):
 
     @property
     def input(self) -> str:
-        """The template of its input."""
-        return f"jobs/new/inputs/{self.field.kind}.html"
+        """The template of its input; a text with options of its own is chosen from them."""
+        kind = FieldKind.CHOICE if self.options and self.field.kind == FieldKind.TEXT else self.field.kind
+        return f"jobs/new/inputs/{kind}.html"
 
     @property
     def id(self) -> str:

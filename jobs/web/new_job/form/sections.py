@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from jobs.assets import visibility
+from jobs.assets import instance_roles
 from jobs.form import acceleration, subfields
 from jobs.form.fields import MOST_ROLES, Words
 from jobs.form.file_form import ENV_PASTE
 from jobs.form.roles import roles_of
 from jobs.form.rules.advanced import SETTINGS
 from jobs.form.rules.faults import DEFAULT_ROLE
-from jobs.models import AssetKind, Job
+from jobs.models import Job
 from jobs.spec import Framework
 from jobs.web.new_job.copies import free_name
 from jobs.web.new_job.form.choices import (
@@ -230,16 +230,29 @@ def _faults(_user: User, builder: FormBuilder) -> dict[str, Any]:
 MOST: Final = 50
 
 
-def _roles(user: User, builder: FormBuilder) -> dict[str, Any]:
+def _roles(_user: User, builder: FormBuilder) -> dict[str, Any]:
     """Return the context of the section's template."""
-    return {"fields": (builder.get_field("instance-role", suggested=_role_choices(user, builder)),)}
+    field = builder.get_field("instance-role")
+    offered = _role_choices(builder)
+    if not offered:
+        suggested = [(DEFAULT_ROLE, _("PAI default role"))]
+        return {"fields": (replace(field, suggested=suggested),)}
+    if field.value and field.value not in dict(offered):
+        offered.append((field.value, _("%(name)s (from the file)") % {"name": field.value}))
+    return {"fields": (replace(field, options=offered),)}
 
 
-def _role_choices(user: User, builder: FormBuilder) -> Options:
-    """PAI's default role, and those that the workspace has registered."""
+def _role_choices(builder: FormBuilder) -> list[tuple[str, Words]]:
+    """No role, the workspace's default one and its others; nothing where it has none."""
     quota = builder.target_state.quota
-    known = visibility.choices(user, quota.workspace if quota else None, AssetKind.ROLE)[:MOST]
-    return [(DEFAULT_ROLE, _("PAI default role")), *((row.arn, row.name) for row in known)]
+    if quota is None:
+        return []
+    roles = instance_roles.list_roles(quota.workspace)[:MOST]
+    default = [
+        (DEFAULT_ROLE, _("Default role (%(name)s)") % {"name": row.name}) for row in roles if row.is_default
+    ]
+    found = [*default, *((row.arn, row.name) for row in roles)]
+    return [("", _("No role")), *found] if found else []
 
 
 VARIABLES: Final[tuple[tuple[str, Words], ...]] = (

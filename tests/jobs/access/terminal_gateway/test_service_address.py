@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-import uvicorn
 from django.conf import LazySettings
 
-from console.server.listener import Server
 from jobs.backends.local import machine
 from jobs.node.network.service import SOCKET
 from tests.jobs.access.terminal_gateway.conftest import Place
+from tests.serving import job_service
 from tests.waiting import wait_for
 
 ASKS = """
@@ -42,22 +38,6 @@ time.sleep(600)
 """
 
 
-@contextmanager
-def web(path: Path) -> Iterator[None]:
-    """A web server that answers jobs."""
-    path.parent.mkdir(exist_ok=True)
-    config = uvicorn.Config(lambda _scope: None, host="127.0.0.1", port=0, lifespan="off", log_config=None)
-    server = Server(config, share=10, job_service=path)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_for(path.exists)
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 @pytest.mark.parametrize("begin_job", ["own"], indirect=True)
 def test_job_learns_who_it_is_from_its_service_address(
     begin_job: Callable[..., Place], settings: LazySettings
@@ -65,7 +45,7 @@ def test_job_learns_who_it_is_from_its_service_address(
     if lacking := machine.network_lacks(machine.detect_isolation("python3")):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     place = begin_job(f"exec python3 -c {shlex.quote(ASKS)}")
-    with web(settings.CONSOLE_HOME / SOCKET):
+    with job_service(settings.CONSOLE_HOME / SOCKET):
         wait_for(lambda: len(place.log().splitlines()) == 2)
     own, metrics, address = json.loads(place.log().splitlines()[1])
     assert own[0] == 200

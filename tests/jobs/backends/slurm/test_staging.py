@@ -157,6 +157,7 @@ REFUSED = [
     ({"code": CodeSource(uri="https://git.example.org/x", branch="a b")}, "code_ref"),
     ({"code": CodeSource(uri=f"upload://{'0' * 64}")}, "code_no_upload"),
     ({"secret_env": {"X": SecretRef(name="gone")}}, "no_secret"),
+    ({"instance_role": "acs:ram::1:role/trainer"}, "role_without_network"),
 ]
 
 

@@ -29,6 +29,7 @@ RULES = st.one_of(
         lambda network, ports: f"{network}:{min(ports)}-{max(ports)}", NETWORKS, st.tuples(PORTS, PORTS)
     ),
 )
+METADATA = (IPv4Address("169.254.169.254"), IPv4Address("100.100.100.200"))
 LINE = re.compile(r'[a-z0-9 ._,/{}"*;!=-]*')
 
 
@@ -44,7 +45,7 @@ def test_router_rules_of_any_policy_have_only_known_characters_and_refuse_the_ho
     assert all(never < way for way in ways)
     listed = lines[never].partition("{")[2].partition("}")[0].split(",")
     networks = [IPv4Network(each.strip()) for each in listed]
-    for address in (*refused, IPv4Address("127.0.0.1"), IPv4Address("169.254.169.254")):
+    for address in (*refused, IPv4Address("127.0.0.1"), *METADATA):
         assert any(address in network for network in networks)
 
 

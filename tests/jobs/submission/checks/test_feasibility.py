@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from jobs import submission, trees
 from jobs.assets import resolution
@@ -16,11 +17,14 @@ from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.facilities import Facilities, SharedFolder
 from jobs.jobtemplates import SHIPPED
-from jobs.models import Job
+from jobs.messages import problem_message
+from jobs.messages.actions import action_label
+from jobs.models import AssetUse, Job, RamRole
 from jobs.submission.checks import feasibility
 from jobs.submission.forms import fill_template, first_answers
 from jobs.submission.sweeps import arrays
-from quotas.models import Cluster, Node, Quota
+from quotas.models import Cluster, Node, Quota, Workspace
+from tests.factories import make_workspace
 from tests.jobs.conftest import Place
 
 NOTHING = Facilities(images=False, plain=False, modules=False, folders=(), code=())
@@ -115,6 +119,58 @@ def test_job_of_restricted_workspace_is_refused_where_egress_is_not_enforced(
     assert [each.code for each in feasibility.notes(quota, spec, "openpai-v1")] == notes
     line = "No network" if image_network == "own" else ""
     assert feasibility.describe_network(quota, spec) == line
+
+
+ARN = "acs:ram::1:role/trainer"
+OWN = Facilities(images=False, plain=False, network="own", image_network="own")
+
+
+def make_role(workspace: Workspace, name: str = "trainer", **columns: Any) -> RamRole:
+    """A role with an access key."""
+    row = RamRole(workspace=workspace, name=name, arn=ARN, access_key_id="LTAI", **columns)
+    row.encrypt("secret")
+    row.save()
+    return row
+
+
+def with_role(*roles: str) -> str:
+    """A DLC job with PAI's default role, or the one of this ARN."""
+    items = [{"Key": "0", "Type": "Role", "Roles": [{"RoleArn": arn, "RoleType": "user"}]} for arn in roles]
+    return dlc(CredentialConfig={"EnableCredentialInject": True, "CredentialConfigItems": items})
+
+
+def test_role_of_the_workspace_is_used_and_others_are_refused_with_its_names(place: Place) -> None:
+    told(place, OWN)
+    theirs = make_role(make_workspace("other"), "theirs")
+    RamRole.objects.create(name="public", arn=ARN)
+    for text, code, words in (
+        (with_role(ARN), "role_unknown", f"Jobs in Vision can't use role {ARN}. No roles available"),
+        (with_role(), "role_no_default", "Vision has no default role. No roles available"),
+    ):
+        (found,) = refused(place, text)
+        assert (found.code, found.pointer, found.line) == (code, "/instance_role", 17)
+        assert words in problem_message(found)
+        assert kinds(found) == ["role"]
+    row = make_role(place.workspace, retired_at=timezone.now())
+    assert refused(place, with_role(ARN))[0].code == "role_unknown"
+    RamRole.objects.filter(pk=row.pk).update(retired_at=None)
+    (found,) = refused(place, with_role())
+    assert problem_message(found) == f"Vision has no default role. Available: trainer ({ARN})."
+    assert list(map(action_label, found.actions)) == ["Use role trainer", "Run without a role"]
+    job = submission.submit(place.owner, Document(after(with_role(), found, "role"))).job
+    assert job.file.spec.instance_role == ARN
+    assert [use.key for use in job.asset_uses.all()] == [row.key]
+    RamRole.objects.filter(pk=row.pk).update(is_default=True)
+    assert submission.submit(place.owner, Document(with_role())).job.asset_uses.get().key == row.key
+    assert theirs.key not in set(AssetUse.objects.values_list("key", flat=True))
+
+
+def test_role_is_refused_where_jobs_have_no_network_of_their_own(place: Place) -> None:
+    make_role(place.workspace)
+    told(place, replace(OWN, network="host", image_network="host"))
+    (found,) = refused(place, with_role(ARN))
+    assert (found.code, found.pointer) == ("role_without_network", "/instance_role")
+    assert submission.submit(place.owner, Document(after(with_role(ARN), found, "role"))).job.pk
 
 
 def test_gpus_missing_in_cluster_are_refused_and_can_be_dropped(place: Place) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from jobs.assets import changes
+from jobs.models import RamRole
 from tests.factories import make_workspace
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
 from tests.jobs.web.conftest import People, browser
@@ -35,3 +38,24 @@ def test_form_offers_no_retired_assets(people: People) -> None:
     image = make_image(people.quota.workspace)
     changes.retire(image)
     assert image.key not in form_of(change(browser(people.owner), DLC))
+
+
+def test_form_offers_roles_of_the_workspace_instead_of_a_text(people: People) -> None:
+    workspace = people.quota.workspace
+    columns = {"arn": "acs:ram::1:role/trainer", "access_key_id": "LTAI", "ciphertext": "x"}
+    assert 'list="f-instance-role_list"' in form_of(change(browser(people.owner), DLC))
+    RamRole.objects.create(workspace=make_workspace("far-away"), name="theirs", **columns)
+    RamRole.objects.create(workspace=workspace, name="trainer", is_default=True, **columns)
+    form = form_of(change(browser(people.owner), DLC))
+    for option in (
+        '<option value="" selected>No role</option>',
+        '<option value="default" >Default role (trainer)</option>',
+        '<option value="acs:ram::1:role/trainer" >trainer</option>',
+    ):
+        assert option in form
+    assert "theirs" not in form
+    config = {"EnableCredentialInject": True, "CredentialConfigItems": [{"Roles": [{"RoleArn": "acs:x"}]}]}
+    text = DLC.replace('"UserCommand"', f'"CredentialConfig": {json.dumps(config)}, "UserCommand"')
+    assert '<option value="acs:x" selected>acs:x (from the file)</option>' in form_of(
+        change(browser(people.owner), text)
+    )

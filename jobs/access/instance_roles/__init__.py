@@ -1,0 +1,1 @@
+"""Short-lived credentials of a running job's role (`jobs.models.RamRole`)."""
