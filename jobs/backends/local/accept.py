@@ -21,6 +21,7 @@ from jobs.backends.staging import authfile, code_sources, software
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
+from jobs.node.frameworks import registry
 from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
@@ -115,12 +116,21 @@ def plan(
     roles, cores = [], CoreAllocator(os.sched_getaffinity(0), held.cores)
     with _awaiting_ports():
         ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
-    for role, ask, given in zip(spec.roles, asks, ports, strict=True):
+    for role, ask, given in zip(started_roles(spec), asks, ports, strict=True):
         pairs = zip(cards[role.name], given, strict=True)
         slots = (Slot(mine, own, _cores(spec, ask, cores)) for mine, own in pairs)
-        loading = software.with_modules(role, spec.software)
-        roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
+        roles.append(role_of(role, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
+
+
+def started_roles(spec: JobSpec) -> list[RoleSpec]:
+    """Return the roles with the commands that their replicas run, behind what software and framework need."""
+    return [
+        software.with_modules(
+            role.model_copy(update={"command": registry.wrap_command(spec, position)}), spec.software
+        )
+        for position, role in enumerate(spec.roles)
+    ]
 
 
 def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:

@@ -26,6 +26,7 @@ from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
+from jobs.node.frameworks import registry
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
 
@@ -254,6 +255,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
             role.image, gpus=bool(role.resources.gpus)
         )
     completion = role.completion
+    command = registry.wrap_command(submission.spec, place)
     words = (
         attempts.file_prefix(role.name, place),
         str(role.replicas),
@@ -261,7 +263,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         _count(completion.min_succeeded),
         " ".join(str(port.at) for port in ports.ports_of(role)),
         lines_of_role,
-        with_prologue(role, submission.spec.software),
+        with_prologue(role.model_copy(update={"command": command}), submission.spec.software),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
 
