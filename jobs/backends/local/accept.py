@@ -16,7 +16,7 @@ from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
-from jobs.backends.staging import authfile, code_sources, software
+from jobs.backends.staging import authfile, code_sources, ray, software
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
@@ -106,7 +106,7 @@ def plan(
         ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
     for role, ask, given in zip(spec.roles, asks, ports, strict=True):
         slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
-        loading = software.with_modules(role, spec.software)
+        loading = software.with_modules(ray.with_launcher(spec, role), spec.software)
         roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
 

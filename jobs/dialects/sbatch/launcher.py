@@ -17,7 +17,7 @@ from typing import Final
 
 from jobs.dialects import shell_words
 
-LEADERS: Final = ("master", "chief")
+LEADERS: Final = ("master", "chief", "head")
 FAILS: Final = "fails"
 ENDS: Final = "ends"
 NEVER: Final = "-"
@@ -69,7 +69,7 @@ def read(script: str) -> tuple[Started, ...] | None:
 
 
 def leader(names: Iterable[str]) -> int:
-    """Return the place of the role with rank 0: the master, the chief, or else the first (DLC page)."""
+    """Return the place of the role with rank 0: a leader by its name, or else the first (DLC page)."""
     lower = [name.lower() for name in names]
     return next((lower.index(name) for name in LEADERS if name in lower), 0)
 

@@ -51,7 +51,7 @@ LONGEST: Final = 96 * 1024
 the job room for variables of its own."""
 
 _TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
-_LEADERS: Final = ("master", "chief")
+_LEADERS: Final = ("master", "chief", "head")
 
 
 class Amounts(Protocol):

@@ -19,6 +19,7 @@ from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
+from jobs.backends.staging.ray import with_launcher
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
@@ -253,7 +254,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         _count(completion.min_succeeded),
         " ".join(str(port.at) for port in ports.ports_of(role)),
         lines_of_role,
-        with_prologue(role.command, submission.spec.software),
+        with_prologue(with_launcher(submission.spec, role).command, submission.spec.software),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
 

@@ -1,0 +1,1 @@
+"""Frameworks: variables and commands by which the replicas of a job work together; standard library only."""
