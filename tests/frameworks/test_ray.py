@@ -51,7 +51,7 @@ while not (judge / "go").exists():
 @pytest.fixture(scope="module")
 def environment() -> Path:
     """Return the folder of an environment with Ray, whose Python every user can run."""
-    return environments.python("ray", Path(__file__).parent, "/usr/bin/python3").parents[1]
+    return environments.python("ray", Path(__file__).parent, "/usr/bin/python3").parents[1].resolve()
 
 
 def ray_role(name: str, command: str) -> RoleSpec:

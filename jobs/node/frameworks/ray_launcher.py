@@ -320,7 +320,7 @@ class Head:
         try:
             self._wait(lambda: lobby.count() >= self._settings.replicas - 1)
             client = self._start(lobby)
-            address = (self._folder / "ray_current_cluster").read_text(encoding="utf-8").strip()
+            address = self._read_address()
             threading.Thread(target=self._invite, args=[lobby, address], daemon=True).start()
             self._wait(lambda: self._joined >= self._settings.replicas - 1)
             self._submit(client)
@@ -363,6 +363,18 @@ class Head:
             say("This Ray has no token authentication, which begins with 2.52: no link to its dashboard.")
         say(f"The head is up at {address}.")
         return client
+
+    def _read_address(self) -> str:
+        """Return the address that Ray chose, which it writes into its folder once it is up."""
+        until = time.monotonic() + STOP_S
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                if text := (self._folder / "ray_current_cluster").read_text(encoding="utf-8").strip():
+                    return text
+            self._node.check()
+            if time.monotonic() > until:
+                raise Ended(1, "Ray did not write its address.")
+            time.sleep(POLL_S)
 
     def _invite(self, lobby: Lobby, address: str) -> None:
         """Let the other replicas join, one at a time."""
