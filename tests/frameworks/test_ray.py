@@ -145,7 +145,7 @@ def test_stopped_ray_job_leaves_no_process(bench: Bench, environment: Path) -> N
     handle = submit(bench, environment, command, "Head", "Worker")
     wait_for_file(bench, handle, "ready")
     assert list_ray_processes(environment)
-    bench.backend.stop(handle, grace_s=20)
+    bench.backend.stop(handle, grace_s=20, signal="TERM")
     assert wait_until_over(bench.backend, handle).state is State.STOPPED
     assert not list_ray_processes(environment)
     assert (bench.judge / "trapped").exists()
