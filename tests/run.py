@@ -40,6 +40,8 @@ WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
 """Collecting all others would take longer than some of these tests."""
 WITH_CLIENTS = "tests/clients"
 """The vendors' own clients against a whole console: a part of its own, since each needs an environment."""
+WITH_FRAMEWORKS = "tests/frameworks"
+"""Jobs with the frameworks' own libraries: a part of its own, since these are large and busy."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 """What is the same on any database runs once."""
 SIDE_BY_SIDE = 2
@@ -165,15 +167,15 @@ def fast(go: Go, database_url: str = "") -> bool:
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
-    clients = f"--ignore={WITH_CLIENTS}"
+    apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS)]
     if not database_url:
-        return go.pytest("-m", FAST, clients, *_at_a_time(), environ={"DATABASE_URL": ""})
+        return go.pytest("-m", FAST, *apart, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
         *_at_a_time(),
-        clients,
+        *apart,
         *others,
         environ={"DATABASE_URL": database_url},
     )
@@ -206,6 +208,11 @@ def clients(go: Go) -> bool:
     """What the vendors' own clients do with a whole console: two files at a time."""
     two = ("-n", "2", "--dist", "loadfile")
     return go.pytest("-m", FAST, *two, WITH_CLIENTS, environ={"DATABASE_URL": ""})
+
+
+def frameworks(go: Go) -> bool:
+    """Jobs with the frameworks' own libraries, one at a time: each takes both cores."""
+    return go.pytest("-n", "0", WITH_FRAMEWORKS, environ={"DATABASE_URL": ""})
 
 
 def kill(go: Go) -> bool:
@@ -244,6 +251,12 @@ def _no_postgres() -> str:
     )
 
 
+def _no_framework() -> str:
+    absent = [name for name in ("mpirun.openmpi", "mpirun.mpich", "torchrun") if not shutil.which(name)]
+    packages = "openmpi-bin python3-mpi4py mpich python3-torch"
+    return f"there is no {' and no '.join(absent)} (Debian: {packages})" if absent else ""
+
+
 def _no_node() -> str:
     absent = [program for program in ("node", "npm") if not shutil.which(program)]
     return f"there is no {' and no '.join(absent)} (Debian: nodejs npm)" if absent else ""
@@ -262,6 +275,7 @@ PARTS = [
     Part("kill", kill, minutes=25),
     Part("postgres", on_postgres, _no_postgres, minutes=30),
     Part("clients", clients, _no_node, minutes=30),
+    Part("frameworks", frameworks, _no_framework, minutes=7),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),

@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         _("Distributed training with a chief, workers and parameter servers, connected through TF_CONFIG."),
         _("MPI"),
         _(
-            "A program in multiple processes, started by mpirun on one node. The default command "
+            "A program in multiple processes, started by mpirun on all nodes. The default command "
             "prints each process's rank."
         ),
         _("Ray"),
@@ -60,6 +60,7 @@ QUESTIONS: Final = {
     "train": _("Script and arguments"),
     "program": _("Program and arguments"),
     "processes": _("Processes"),
+    "nodes": _("Nodes"),
     "workers": _("Workers"),
     "servers": _("Parameter servers"),
     "command": _("Start command"),

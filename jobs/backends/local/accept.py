@@ -16,10 +16,11 @@ from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
-from jobs.backends.staging import authfile, code_sources, ray, software
+from jobs.backends.staging import authfile, code_sources, software
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
+from jobs.node.frameworks import registry
 from jobs.node.sandbox import bind_mounts, isolation
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
@@ -104,11 +105,21 @@ def plan(
     roles = []
     with _awaiting_ports():
         ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
-    for role, ask, given in zip(spec.roles, asks, ports, strict=True):
+    for role, ask, given in zip(started_roles(spec), asks, ports, strict=True):
         slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
-        loading = software.with_modules(ray.with_launcher(spec, role), spec.software)
-        roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
+        roles.append(role_of(role, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
+
+
+def started_roles(spec: JobSpec) -> list[RoleSpec]:
+    """Return the roles with the commands that their replicas run, behind what software and framework need."""
+    shared, roles = registry.count_shared_memory_mib(spec), []
+    for position, role in enumerate(spec.roles):
+        command = software.with_prologue(registry.wrap_command(spec, position), spec.software)
+        amount = max(role.resources.shm_mib, shared)
+        resources = role.resources.model_copy(update={"shm_mib": amount})
+        roles.append(role.model_copy(update={"command": command, "resources": resources}))
+    return roles
 
 
 def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:

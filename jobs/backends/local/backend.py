@@ -122,9 +122,11 @@ class LocalBackend:
         allocations.remove_released(self._layout)
         held = allocations.sum_held(self._layout, besides=key)
         made = accept.plan(submission, self._config, runtime, layer, held)
+        secrets = job_secrets.secrets_of(submission, self._config, layer)
+        job_secrets.add_key(secrets, submission.spec)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
-            folder.write(layout.SECRETS, job_secrets.secrets_of(submission, self._config, layer))
+            folder.write(layout.SECRETS, secrets)
             if used := {code.tree for code in made.codes if code.tree}:
                 upload_unpacker.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
             allocations.hold(self._layout, key, accept.allocation_of(made))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from jobs.backends.local.config import LocalConfig
 from jobs.backends.staging import code_sources, remotes
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
+from jobs.node.frameworks import mpi, registry
 from jobs.node.wrapper.environment import LOCATION_VARIABLES
 from jobs.spec import JobSpec
 
@@ -50,6 +52,12 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
         password = values[login.password.name]
         found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
     return found
+
+
+def add_key(found: dict[str, Any], spec: JobSpec) -> None:
+    """Add a key of the attempt, where its replicas know each other by one."""
+    if registry.needs_key(spec.framework):
+        found["env"][mpi.KEY] = secrets.token_hex(32)
 
 
 def _login(uri: str, spec: JobSpec, values: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,6 @@ from jobs.backends.base import MASK, RenderedJob, RenderedRole, Submission
 from jobs.backends.local import accept, job_secrets
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.own_ports import Ports
-from jobs.backends.staging import ray, software
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.staging.mount_specs import IN_WORK, MountSpec
@@ -57,10 +56,9 @@ def _make_plan(
     spec = submission.spec
     ports = accept.list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, choice)
     roles = []
-    for role, ask, given in zip(spec.roles, resource_requests(spec), ports, strict=True):
+    for role, ask, given in zip(accept.started_roles(spec), resource_requests(spec), ports, strict=True):
         slots = [Slot(tuple(range(choice, choice + ask.gpus)), own) for own in given]
-        loading = software.with_modules(ray.with_launcher(spec, role), spec.software)
-        roles.append(accept.role_of(loading, ask, slots, layer.shm_mib))
+        roles.append(accept.role_of(role, ask, slots, layer.shm_mib))
     return accept.make_plan(submission, config, runtime, layer, roles)
 
 

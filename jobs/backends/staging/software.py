@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from jobs.spec import RoleSpec, Software
+from jobs.spec import Software
 
 INITS: Final = (
     "/etc/profile.d/lmod.sh",
@@ -27,12 +27,6 @@ FAILED: Final = 127
 def has_modules(root: Path = Path("/")) -> bool:
     """Tell whether a machine has something that loads modules."""
     return any((root / init.lstrip("/")).is_file() for init in INITS)
-
-
-def with_modules(role: RoleSpec, asked: Software) -> RoleSpec:
-    """The role with a command that loads what is asked for first."""
-    command = with_prologue(role.command, asked)
-    return role if command == role.command else role.model_copy(update={"command": command})
 
 
 def with_prologue(command: str, software: Software) -> str:

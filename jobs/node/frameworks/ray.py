@@ -6,7 +6,9 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
+
+from jobs.node.frameworks.job import Spec
 
 RUNTIME_ENV: Final = "RayRuntimeEnv"
 RETRIES: Final = "RaySubmitterBackoffLimit"
@@ -32,26 +34,16 @@ _MISSING: Final = (
 )
 
 
-class Amounts(Protocol):
-    """The amounts of a replica."""
-
-    @property
-    def cpu_milli(self) -> int: ...
-    @property
-    def memory_mib(self) -> int: ...
-    @property
-    def gpus(self) -> int: ...
-
-
-def wrap_command(command: str, replicas: int, role: str, amounts: Amounts, options: Mapping[str, str]) -> str:
-    """Return what each replica of a role runs; `replicas` counts those of all roles."""
+def wrap_command(spec: Spec, position: int) -> str:
+    """Return what each replica of the role at a position runs."""
+    role, options = spec.roles[position], spec.framework_options
     settings = {
-        "command": command,
-        "replicas": replicas,
-        "role": role,
-        "cpus": max(1, amounts.cpu_milli // 1000),
-        "gpus": amounts.gpus,
-        "memory_bytes": amounts.memory_mib << 20,
+        "command": role.command,
+        "replicas": sum(each.replicas for each in spec.roles),
+        "role": role.name,
+        "cpus": max(1, role.resources.cpu_milli // 1000),
+        "gpus": role.resources.gpus,
+        "memory_bytes": role.resources.memory_mib << 20,
         "object_store_bytes": read_number(options, OBJECT_STORE),
         "runtime_env": options.get(RUNTIME_ENV, ""),
         "retries": read_number(options, RETRIES, DEFAULT_RETRIES),

@@ -7,7 +7,7 @@ host name.  `<role>-<index>` is short for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from jobs.node.network.rules import SERVICE
@@ -23,7 +23,7 @@ _UNSAFE: Final = re.compile(r"[^a-z0-9-]+")
 
 def host_name(plan: Plan, place: PlannedReplica) -> str:
     """Return the name of a replica: `<JOB_NAME>-<role>-<index>`, in lower case and of safe characters."""
-    return _join(plan.job, _labels(plan)[place.ordinal], place.index)
+    return join_name(plan.job, _labels(plan)[place.ordinal], place.index)
 
 
 def find_addresses(plan: Plan) -> dict[str, str]:
@@ -52,22 +52,26 @@ def _entries(plan: Plan) -> Iterator[tuple[str, tuple[str, str]]]:
     labels = _labels(plan)
     for place in plan.replicas():
         label = labels[place.ordinal]
-        names = _join(plan.job, label, place.index), _join("", label, place.index)
+        names = join_name(plan.job, label, place.index), join_name("", label, place.index)
         yield address_of(plan.network, place.position), names
 
 
-def _labels(plan: Plan) -> list[str]:
+def label_roles(roles: Iterable[str]) -> list[str]:
     """Return what stands for each role in a name; a later role whose label is taken gets its number too."""
     labels: list[str] = []
-    for ordinal, role in enumerate(plan.roles):
-        label = _UNSAFE.sub("-", role.name.lower()).strip("-")
+    for ordinal, name in enumerate(roles):
+        label = _UNSAFE.sub("-", name.lower()).strip("-")
         while not label or label in labels:
             label = f"{label}-{ordinal}".strip("-")
         labels.append(label)
     return labels
 
 
-def _join(job: str, label: str, index: int) -> str:
+def join_name(job: str, label: str, index: int) -> str:
     """Join the parts, and cut the role's so that the index is always there."""
     begin, end = f"{job}-" if job else "", f"-{index}"
     return begin + label[: max(1, MOST_BYTES - len(begin) - len(end))] + end
+
+
+def _labels(plan: Plan) -> list[str]:
+    return label_roles(role.name for role in plan.roles)

@@ -15,12 +15,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from jobs.node.frameworks import registry, tensorflow
+from jobs.node.frameworks.job import (
+    SHELL,
+    WEB,
+    FrameworkJob,
+    FrameworkRole,
+    count_processes,
+    count_tolerated,
+)
 from jobs.node.staging import pip
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
-from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
+from jobs.node.supervisor.plan import Plan, PlannedReplica, Slot
 
-IMPLICIT_PORTS: Final = ("http", "ssh")
+IMPLICIT_PORTS: Final = (WEB, SHELL)
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
 
 FILE_SYSTEM: Final = "file_system"
@@ -49,9 +58,6 @@ MOST_BYTES: Final = 512 * 1024
 LONGEST: Final = 96 * 1024
 """An exec takes strings up to 128 KiB, and a quarter of the stack limit (2 MiB) in all; this leaves
 the job room for variables of its own."""
-
-_TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
-_LEADERS: Final = ("master", "chief", "head")
 
 
 class Amounts(Protocol):
@@ -137,13 +143,13 @@ def as_shell(variables: Mapping[str, str]) -> str:
 def peers(plan: Plan) -> dict[str, str]:
     """Return the variables about every role and replica, the same for all of them."""
     env: dict[str, str] = {}
-    addresses = _addresses(plan)
-    for role, ips in zip(plan.roles, addresses, strict=True):
+    endpoints = _PlanEndpoints(plan)
+    for position, role in enumerate(plan.roles):
         name = role.name
         env |= named_variables(name, role.replicas, role, role.completion)
-        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(_endpoints(role, ips))
+        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(endpoints.list_role(position))
         for index, slot in enumerate(role.slots):
-            env[f"PAI_HOST_IP_{name}_{index}"] = ips[index]
+            env[f"PAI_HOST_IP_{name}_{index}"] = endpoints.address(position, index)
             for label, ports in slot.ports.items():
                 env[f"PAI_PORT_LIST_{name}_{index}_{label}"] = _list(ports)
                 env[f"PAI_{name}_{index}_{label}_PORT"] = _list(ports)
@@ -158,7 +164,6 @@ def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]
         **_replica(plan, place),
         **_container(plan, place, room),
         **_distributed_training(plan, place),
-        **_tensorflow(plan, place),
     }
 
 
@@ -279,39 +284,63 @@ def _container(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[st
 
 
 def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
-    """Rank 0 is the first replica of the master or chief, or else of the first role (DLC page)."""
-    ranked = sorted(enumerate(plan.roles), key=lambda pair: (_leader_rank(pair[1]), pair[0]))
-    leader, before = ranked[0][0], 0
-    for ordinal, role in ranked:
-        if ordinal == place.ordinal:
-            break
-        before += role.replicas
+    """Return the rank and what the framework needs; rank 0 is the leading role's first replica (DLC page)."""
+    job = _framework_job(plan)
+    rank = str(job.count_before(place.ordinal) + place.index)
     return {
-        "MASTER_ADDR": plan.address(sum(role.replicas for role in plan.roles[:leader])),
-        "MASTER_PORT": _first(plan.roles[leader].slots[0].ports, "http"),
-        "RANK": str(before + place.index),
+        "MASTER_ADDR": job.master_address,
+        "MASTER_PORT": job.master_port(),
+        "RANK": rank,
+        **registry.shared_variables(job),
+        **registry.own_variables(plan.framework, rank, job.roles[place.ordinal].processes),
+        **_tensorflow(plan, place),
     }
 
 
+def _framework_job(plan: Plan) -> FrameworkJob:
+    roles = (
+        FrameworkRole(
+            role.name,
+            role.replicas,
+            count_processes(role.gpus, {**plan.env, **role.env}),
+            count_tolerated(role.replicas, role.completion.min_failed),
+        )
+        for role in plan.roles
+    )
+    return FrameworkJob(plan.framework, plan.job, tuple(roles), _PlanEndpoints(plan))
+
+
 def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
-    if not has_tf_config(plan.framework, {role.name: role.replicas for role in plan.roles}):
+    if not tensorflow.has_config(plan.framework, {role.name: role.replicas for role in plan.roles}):
         return {}
-    roles = zip(plan.roles, _addresses(plan), strict=True)
+    endpoints, names = _PlanEndpoints(plan), [role.name for role in plan.roles]
     config = {
-        "cluster": {role.name.lower(): _endpoints(role, ips) for role, ips in roles},
+        "cluster": {name: endpoints.list_role(at) for at, name in tensorflow.cluster_roles(names)},
         "task": {"type": place.role.name.lower(), "index": place.index},
         "environment": "cloud",
     }
     return {"TF_CONFIG": json.dumps(config)}
 
 
-def has_tf_config(framework: str | None, roles: Mapping[str, int]) -> bool:
-    """Return whether the job is TensorFlow's, or its several replicas have the names of TensorFlow's roles.
+class _PlanEndpoints:
+    """Addresses and ports of a plan's replicas (`jobs.node.frameworks.job.Endpoints`)."""
 
-    TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know.
-    """
-    has_its_roles = {name.lower() for name in roles} <= _TENSORFLOW_ROLES
-    return framework == "tensorflow" or (sum(roles.values()) > 1 and has_its_roles)
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._before = list(itertools.accumulate((role.replicas for role in plan.roles), initial=0))
+
+    def address(self, role: int, index: int) -> str:
+        """Return the address of a replica."""
+        return self._plan.address(self._before[role] + index)
+
+    def port(self, role: int, index: int, label: str) -> str:
+        """Return the replica's first port with a label."""
+        return _first(self._plan.roles[role].slots[index].ports, label)
+
+    def list_role(self, role: int) -> list[str]:
+        """Return `address:port` of each replica of a role."""
+        indexes = range(self._plan.roles[role].replicas)
+        return [f"{self.address(role, index)}:{self.port(role, index, WEB)}" for index in indexes]
 
 
 def _gpus(slot: Slot) -> dict[str, str]:
@@ -322,22 +351,6 @@ def _gpus(slot: Slot) -> dict[str, str]:
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "NVIDIA_VISIBLE_DEVICES": indexes or "void",
     }
-
-
-def _leader_rank(role: Role) -> int:
-    name = role.name.lower()
-    return _LEADERS.index(name) if name in _LEADERS else len(_LEADERS)
-
-
-def _addresses(plan: Plan) -> list[list[str]]:
-    """Return the addresses of each role's replicas."""
-    positions = itertools.count()
-    return [[plan.address(next(positions)) for _slot in role.slots] for role in plan.roles]
-
-
-def _endpoints(role: Role, addresses: Iterable[str]) -> list[str]:
-    """Return `address:port` of each replica of a role."""
-    return [f"{ip}:{_first(slot.ports, 'http')}" for ip, slot in zip(addresses, role.slots, strict=True)]
 
 
 def _resource(each: Amounts) -> str:

@@ -14,11 +14,11 @@ from typing import Final
 
 from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
-from jobs.dialects.sbatch.launcher import leader
+from jobs.node.frameworks import mpi, registry, tensorflow
+from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
 from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
-    has_tf_config,
     job_variables,
     named_variables,
     role_variables,
@@ -38,23 +38,25 @@ CHOSEN_AT_START: Final = (
 )
 """Some of the variables that the script computes."""
 
+_RANDOM: Final = "$(od -An -N 32 -tx1 /dev/urandom | tr -d ' \\n')"
+"""An expression of a new key for each run."""
+
 FIXED: Final = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"})
 
 
 def render_peers(spec: JobSpec) -> Iterator[str]:
     """Yield the lines about all replicas, for every replica: text in which the shell expands variables."""
-    first = leader([role.name for role in spec.roles])
-    offsets = list(ports.offsets(spec.roles))
+    job, offsets = _framework_job(spec), list(ports.offsets(spec.roles))
     yield "ports=(${ports[*]})"
-    yield f"export MASTER_ADDR=${{hosts[{first}.0]}}"
-    yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http')}"
+    yield f"export MASTER_ADDR={job.master_address}"
+    yield f"export MASTER_PORT={job.master_port()}"
+    yield from (_export_expanded(name, value) for name, value in registry.shared_variables(job).items())
+    if registry.needs_key(spec.framework):
+        yield f"export {mpi.KEY}={_RANDOM}"
     for place, role in enumerate(spec.roles):
         known = named_variables(role.name, role.replicas, role.resources, role.completion)
         yield from (_export_fixed(name, value) for name, value in known.items())
-        addresses = (
-            f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http')}"
-            for index in range(role.replicas)
-        )
+        addresses = _list_endpoints(job, place)
         yield _export_expanded(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
         for index in range(role.replicas):
             yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
@@ -66,7 +68,7 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
     instances = ",".join(f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
     yield _export_fixed("PAI_TASK_ROLE_INSTANCES", instances)
     if _is_tensorflow(spec):
-        yield from _cluster(spec, offsets)
+        yield _cluster(job)
 
 
 def render_role(submission: Submission, place: int) -> Iterator[str]:
@@ -105,19 +107,19 @@ def _counts(spec: JobSpec) -> dict[str, int]:
 
 def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     """Yield the variables of its index, address and ports."""
-    role, first = spec.roles[place], leader([role.name for role in spec.roles])
-    order = [first, *(each for each in range(len(spec.roles)) if each != first)]
-    before = sum(spec.roles[each].replicas for each in order[: order.index(place)])
+    role, job = spec.roles[place], _framework_job(spec)
     offset = list(ports.offsets(spec.roles))[place]
-    http = _port(role, offset, "SLURM_PROCID", "http")
+    http = _port(role, offset, "SLURM_PROCID", WEB)
     for name in INDEX_VARIABLES:
         yield f"export {name}=$SLURM_PROCID"
-    yield f"export RANK=$(({before} + SLURM_PROCID))"
+    yield f"export RANK=$(({job.count_before(place)} + SLURM_PROCID))"
+    own = registry.own_variables(spec.framework, "$RANK", shlex.quote(job.roles[place].processes))
+    yield from (f"export {name}={value}" for name, value in own.items())
     for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP"):
         yield f"export {name}=${{!own}}"
     for name in ("PAI_CONTAINER_HOST_PORT", "PAI_CURRENT_CONTAINER_PORT"):
         yield f"export {name}={http}"
-    yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', 'ssh')}"
+    yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', SHELL)}"
     listed = {
         label: _port(role, offset, "SLURM_PROCID", label, several=True)
         for label in dict.fromkeys(each.label for each in ports.ports_of(role))
@@ -135,22 +137,53 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
         yield f'export TF_CONFIG="{_escape_quoted(opened)}"'
 
 
-def _cluster(spec: JobSpec, offsets: list[int]) -> Iterator[str]:
-    """Yield the `cluster` of TF_CONFIG, which each replica completes."""
+def _cluster(job: FrameworkJob) -> str:
+    """Return the line with the `cluster` of TF_CONFIG, which each replica completes."""
     clusters = []
-    for place, role in enumerate(spec.roles):
-        addresses = ", ".join(
-            f'"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, "http")}"'
-            for index in range(role.replicas)
+    for place, name in tensorflow.cluster_roles(role.name for role in job.roles):
+        addresses = ", ".join(f'"{endpoint}"' for endpoint in _list_endpoints(job, place))
+        clusters.append(f"{_escape(json.dumps(name))}: [{addresses}]")
+    return f"tf_cluster='{{{', '.join(clusters)}}}'"
+
+
+def _framework_job(spec: JobSpec) -> FrameworkJob:
+    roles = (
+        FrameworkRole(
+            role.name,
+            role.replicas,
+            count_processes(role.resources.gpus, {**spec.env, **role.env}),
+            count_tolerated(role.replicas, role.completion.min_failed),
         )
-        clusters.append(f"{_escape(json.dumps(role.name.lower()))}: [{addresses}]")
-    yield f"tf_cluster='{{{', '.join(clusters)}}}'"
+        for role in spec.roles
+    )
+    return FrameworkJob(spec.framework, "$SLURM_JOB_ID", tuple(roles), _ScriptEndpoints(spec))
+
+
+def _list_endpoints(job: FrameworkJob, place: int) -> list[str]:
+    """Return the expression of `address:port` of each replica of a role."""
+    found, indexes = job.endpoints, range(job.roles[place].replicas)
+    return [f"{found.address(place, index)}:{found.port(place, index, WEB)}" for index in indexes]
+
+
+class _ScriptEndpoints:
+    """Addresses and ports as the script knows them when it runs (`jobs.node.frameworks.job.Endpoints`)."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._roles, self._offsets = spec.roles, list(ports.offsets(spec.roles))
+
+    def address(self, role: int, index: int) -> str:
+        """Return the expression of a replica's address."""
+        return f"${{hosts[{role}.{index}]}}"
+
+    def port(self, role: int, index: int, label: str) -> str:
+        """Return the expression of the replica's first port with a label."""
+        return _port(self._roles[role], self._offsets[role], index, label)
 
 
 def _is_tensorflow(spec: JobSpec) -> bool:
     """Return whether TF_CONFIG is set: the script can't quote every name."""
     counts = _counts(spec)
-    return has_tf_config(spec.framework, counts) and not any("'" in name for name in counts)
+    return tensorflow.has_config(spec.framework, counts) and not any("'" in name for name in counts)
 
 
 def _port(role: RoleSpec, offset: int, index: int | str, label: str, *, several: bool = False) -> str:

@@ -19,7 +19,6 @@ from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
-from jobs.backends.staging.ray import with_launcher
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
@@ -27,6 +26,7 @@ from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
+from jobs.node.frameworks import registry
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
 
@@ -247,6 +247,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
             role.image, gpus=bool(role.resources.gpus)
         )
     completion = role.completion
+    command = registry.wrap_command(submission.spec, place)
     words = (
         attempts.file_prefix(role.name, place),
         str(role.replicas),
@@ -254,7 +255,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         _count(completion.min_succeeded),
         " ".join(str(port.at) for port in ports.ports_of(role)),
         lines_of_role,
-        with_prologue(with_launcher(submission.spec, role).command, submission.spec.software),
+        with_prologue(command, submission.spec.software),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
 

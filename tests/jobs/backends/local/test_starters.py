@@ -20,12 +20,17 @@ SYSTEM_PYTHON = Path("/usr/bin/python3")
 SMALL: dict[str, Any] = {"gpus": 0, "cpus": 1, "memory": 1}
 
 
-def run(bench: LocalBench, template: str, **answers: Any) -> tuple[Handle, Observation]:
+PROGRAMS = ("cat", "chmod", "env", "id", "mktemp", "python3")
+"""What the starters need beside a shell and the program that each is about."""
+
+
+def run(bench: LocalBench, template: str, path: str = "", **answers: Any) -> tuple[Handle, Observation]:
     """The template's job with these answers, once it is over."""
     asked = {each.name for each in SHIPPED[template].parameters}
     given = {name: value for name, value in {**SMALL, **answers}.items() if name in asked}
     spec = build_spec(SHIPPED[template], given)
-    submission = bench.submission(*spec.roles, **{name: getattr(spec, name) for name in ("env", "framework")})
+    env = {**spec.env, **({"PATH": path} if path else {})}
+    submission = bench.submission(*spec.roles, env=env, framework=spec.framework)
     handle = bench.backend.submit(submission)
     return handle, wait_until_over(bench.backend, handle)
 
@@ -89,7 +94,10 @@ def test_pytorch_starter_runs_custom_training_script(local: LocalBench) -> None:
 def test_starter_without_its_program_logs_missing_program(
     local: LocalBench, template: str, missing: str
 ) -> None:
-    handle, seen = run(local, template)
+    (local.judge / "bin").mkdir()
+    for program in PROGRAMS:
+        (local.judge / "bin" / program).symlink_to(f"/usr/bin/{program}")
+    handle, seen = run(local, template, path=str(local.judge / "bin"))
     told = logs(local, handle, seen)
     failed = [one for one in seen.replicas if one.exit_code == 127]
     assert (seen.state, bool(failed)) == (State.FAILED, True), told

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Person
+from jobs.node.frameworks import mpi
 from jobs.node.supervisor import layout, plan
 from jobs.node.wrapper import environment
 from jobs.node.wrapper.environment import ReplicaPaths
@@ -173,6 +174,54 @@ def test_environment_sets_tf_config_only_for_tensorflow_roles() -> None:
     }
     assert "TF_CONFIG" not in env_of(a_plan(a_role("task_1", a_slot(1))), 0)
     assert "TF_CONFIG" in env_of(a_plan(a_role("worker", a_slot(1)), framework="tensorflow"), 0)
+
+
+def test_environment_lists_no_evaluator_in_tensorflow_cluster() -> None:
+    made = a_plan(*(a_role(name, a_slot(1)) for name in ("Chief", "Worker", "Evaluator")))
+    configs = [json.loads(env_of(made, which)["TF_CONFIG"]) for which in range(3)]
+    assert all(set(config["cluster"]) == {"chief", "worker"} for config in configs)
+    assert configs[2]["task"] == {"type": "evaluator", "index": 0}
+
+
+def test_environment_of_pytorch_spans_replicas_and_knows_minimum() -> None:
+    roles = a_role("worker", a_slot(1), a_slot(11), gpus=4), a_role("master", a_slot(21))
+    envs = [env_of(a_plan(*roles, framework="pytorch"), which) for which in range(3)]
+    assert [env["PET_NODE_RANK"] for env in envs] == ["1", "2", "0"]
+    assert [env["PET_NPROC_PER_NODE"] for env in envs] == ["4", "4", "1"]
+    assert {(env["PET_NNODES"], env["PET_MASTER_ADDR"], env["PET_MASTER_PORT"]) for env in envs} == {
+        ("3", "10.0.0.5", "21")
+    }
+    elastic = a_role("worker", a_slot(1), a_slot(11), a_slot(21), completion=plan.Counts(2, None))
+    env = env_of(a_plan(elastic, framework="elasticbatch", env={"NPROC_PER_NODE": "2"}), 0)
+    expected = {
+        "PET_NNODES": "2:3",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": "10.0.0.5:1",
+        "PET_RDZV_ID": "abc",
+        "PET_NPROC_PER_NODE": "2",
+    }
+    assert {name: env.get(name) for name in expected} == expected
+    assert "PET_MASTER_ADDR" not in env
+
+
+def test_environment_of_xgboost_names_tracker() -> None:
+    made = a_plan(a_role("worker", a_slot(1)), a_role("master", a_slot(21)), framework="xgboost")
+    env = env_of(made, 0)
+    expected = {
+        "DMLC_TRACKER_URI": "10.0.0.5",
+        "DMLC_TRACKER_PORT": "22",
+        "DMLC_NUM_WORKER": "2",
+        "DMLC_TASK_ID": "1",
+        "DMLC_ROLE": "worker",
+    }
+    assert {name: env.get(name) for name in expected} == expected
+
+
+def test_environment_of_mpi_lists_hosts_by_rank() -> None:
+    worker = a_role("worker", a_slot(1), a_slot(11), gpus=2)
+    hosts = env_of(a_plan(worker, a_role("Launcher", a_slot(21)), framework="mpi"), 2)[mpi.HOSTS]
+    assert hosts == "launcher-0=10.0.0.5:22:0,worker-0=10.0.0.5:2:2,worker-1=10.0.0.5:12:2"
+    assert env_of(a_plan(worker, framework="mpi"), 1)[mpi.HOSTS].startswith("worker-0=10.0.0.5:2:2,")
 
 
 def test_environment_prefers_job_file_except_for_gpus() -> None:

@@ -1,0 +1,42 @@
+"""PyTorch: what `torchrun` is told by variables, so that it spans the replicas without any option.
+
+torchrun reads the default of each of its options from `PET_<OPTION>`; Kubeflow's operator sets the same.
+A job of which some replicas may fail is elastic: it begins with all of them, and goes on while the minimum
+lives.  Its rendezvous is at rank 0, which therefore has to live.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.node.frameworks.job import FrameworkJob
+
+RESTARTS: Final = 3
+"""How often the processes of an elastic job are started again: the others of a lost one fail with it."""
+
+_ELASTIC: Final = "elasticbatch"
+
+
+def shared_variables(job: FrameworkJob) -> dict[str, str]:
+    """Return the number of replicas, and where they meet."""
+    least, address, port = _count_least(job), job.master_address, job.master_port()
+    if job.framework != _ELASTIC and least == job.replicas:
+        return {"PET_NNODES": str(job.replicas), "PET_MASTER_ADDR": address, "PET_MASTER_PORT": port}
+    return {
+        "PET_NNODES": f"{least}:{job.replicas}",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": f"{address}:{port}",
+        "PET_RDZV_ID": job.id,
+        "PET_MAX_RESTARTS": str(RESTARTS),
+    }
+
+
+def own_variables(rank: str, processes: str) -> dict[str, str]:
+    """Return the replica's rank among the others, and the number of its processes."""
+    return {"PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": processes}
+
+
+def _count_least(job: FrameworkJob) -> int:
+    """Return the replicas that a role's completion policy leaves when it has not failed yet."""
+    tolerated = (role.replicas if role.tolerated is None else role.tolerated for role in job.roles)
+    return max(1, job.replicas - sum(tolerated))
