@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaRef
+from jobs.backends.sessions import Enterable
 from jobs.spec import Framework, Resources, RoleSpec, Software
 from jobs.states import State
 from tests.clients import environments
@@ -92,8 +93,8 @@ def ask(bench: Bench, handle: Handle, endpoint: EndpointSeen, cookie: str) -> by
     """Return the dashboard's answer, by the connection that the gateway makes."""
 
     async def connect() -> socket.socket:
-        reference = ReplicaRef("Head", 0)
-        return await bench.backend.connect(handle, reference, endpoint.host, endpoint.port)  # type: ignore[attr-defined]
+        assert isinstance(bench.backend, Enterable)
+        return await bench.backend.connect(handle, ReplicaRef("Head", 0), endpoint.host, endpoint.port)
 
     with asyncio.run(connect()) as opened:
         opened.settimeout(20)

@@ -16,6 +16,7 @@ from jobs.backends.support import (
     keep,
     leave_to_console,
 )
+from jobs.node.frameworks import ray
 
 _SLURM: Final = "jobs/backends/slurm/test_jobs.py"
 _STAGING: Final = "jobs/backends/slurm/test_staging.py"
@@ -31,6 +32,14 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "framework": honour(
         f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus",
         _("Each framework finds its peers through its own environment variables."),
+    ),
+    "framework_options": approximate(
+        _(
+            "Ray uses its runtime environment, object store size and retries of the submitter. The other "
+            "settings are kept for export."
+        ),
+        "frameworks/test_ray.py::test_ray_driver_spans_replicas_in_runtime_env_and_serves_dashboard",
+        members=ray.OPTIONS,
     ),
     "roles[].name": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
     "roles[].replicas": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),

@@ -409,7 +409,8 @@ class Head:
             self._stop.check()
             self._node.check()
             say(f"Ray did not accept the command ({left} more tries).")
-        raise Ended(1, _COLOURS.sub("", done.stdout + done.stderr).rstrip())
+            say(_COLOURS.sub("", done.stdout + done.stderr).rstrip())
+        raise Ended(1)
 
     def _follow(self, client: JobClient) -> int:
         """Copy the driver's output until it ends; return its exit code."""
