@@ -12,6 +12,7 @@ the attempt's token opens these connections and, with Ray's token authentication
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hmac
 import http.client
 import json
@@ -60,6 +61,8 @@ LOOPBACK = "127.0.0.2"
 """Ray replaces 127.0.0.1 by another address of the machine."""
 
 _UP = "Ray runtime started"
+_REAP_S = 0.02
+_PR_SET_CHILD_SUBREAPER = 36
 _TOKEN_SINCE = (2, 52)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _UNHARMED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -525,6 +528,40 @@ class Worker:
             self._node.check()
 
 
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, which Ray's processes survive by seconds."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_descendants() -> None:
+    """Kill whatever is left below this process, and wait until it is gone."""
+    until = time.monotonic() + STOP_S
+    while time.monotonic() < until:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not (left := list_descendants()):
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_REAP_S)
+
+
+def list_descendants() -> list[int]:
+    """Return the processes below this one."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found, below = [], [os.getpid()]
+    while below:
+        below = [child for parent in below for child in children.get(parent, ())]
+        found += below
+    return found
+
+
 def announce(port: int) -> None:
     """Announce the dashboard as an endpoint of the job."""
     line = {"label": DASHBOARD, "port": port, "probe": "/api/authentication_mode", "token": COOKIE}
@@ -566,6 +603,7 @@ def main(settings: Settings) -> int:
         say(f"{TOKEN} is not set: it protects Ray from other users.")
         return 1
     folder = make_folder()
+    adopt_orphans()
     try:
         write_private(folder / "token", token)
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(folder / "token"))
@@ -578,6 +616,7 @@ def main(settings: Settings) -> int:
             say(str(end))
         return end.code
     finally:
+        end_descendants()
         shutil.rmtree(folder, ignore_errors=True)
 
 
