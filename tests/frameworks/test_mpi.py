@@ -49,7 +49,7 @@ def test_mpi_starter_runs_on_all_nodes(bench: Bench) -> None:
     seen = wait_until_over(bench.backend, handle)
     log = log_of(bench.backend, handle, "Worker")
     assert seen.state is State.SUCCEEDED, log
-    assert sorted(log.splitlines()) == [f"process {rank} of 3" for rank in range(3)]
+    assert all(log.count(f"process {rank} of 3") == 1 for rank in range(3)), log
 
 
 def test_mpirun_spans_replicas_and_its_exit_is_jobs(bench: Bench) -> None:
@@ -64,9 +64,5 @@ def test_mpirun_spans_replicas_and_its_exit_is_jobs(bench: Bench) -> None:
     log = log_of(bench.backend, handle)
     assert seen.state is State.FAILED, log
     assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 3}
-    assert sorted(line for line in log.splitlines() if line.startswith(("openmpi", "mpich"))) == [
-        "mpich 2",
-        "mpich 2",
-        "openmpi 0 2 3 0",
-        "openmpi 1 2 3 1",
-    ]
+    counts = {line: log.count(line) for line in ("mpich 2", "openmpi 0 2 3 0", "openmpi 1 2 3 1")}
+    assert list(counts.values()) == [2, 1, 1], log  # mpirun may print one line within another

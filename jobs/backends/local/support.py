@@ -33,8 +33,12 @@ _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(f"{_ENVIRONMENT}::test_environment_has_openpai_job_and_role_variables"),
     "framework": honour(
-        f"{_ENVIRONMENT}::test_environment_has_dlc_and_aihc_variables",
-        _("Each framework finds its peers through its own environment variables; a Slurm job has one node."),
+        "frameworks/test_mpi.py::test_mpirun_spans_replicas_and_its_exit_is_jobs",
+        _(
+            "MPI's launcher runs the command and mpirun starts processes in all replicas; torchrun, "
+            "TF_CONFIG and XGBoost's tracker span them. OneFlow and Data-Juicer get the common variables; a "
+            "Slurm job has one node."
+        ),
     ),
     "roles[].name": honour(f"{_ALLOCATIONS}::test_role_with_unusual_name_runs"),
     "roles[].replicas": honour(f"{_ENVIRONMENT}::test_environment_has_openpai_job_and_role_variables"),

@@ -30,8 +30,11 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Available inside the job; the cluster's queue shows a key instead."),
     ),
     "framework": honour(
-        f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus",
-        _("Each framework finds its peers through its own environment variables."),
+        "frameworks/test_mpi.py::test_mpirun_spans_replicas_and_its_exit_is_jobs",
+        _(
+            "MPI's launcher runs the command and mpirun starts processes in all replicas; torchrun, "
+            "TF_CONFIG and XGBoost's tracker span them. OneFlow and Data-Juicer get the common variables."
+        ),
     ),
     "framework_options": approximate(
         _(

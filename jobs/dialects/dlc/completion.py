@@ -46,10 +46,35 @@ def decide_completion(job_type: JobType, success: Success) -> tuple[CompletionPo
     )
 
 
+def with_minimum(
+    job_type: JobType, policy: CompletionPolicy, replicas: int, least: int | None
+) -> CompletionPolicy:
+    """Return the policy of a role that goes on while `least` of its replicas live, if its job is elastic."""
+    if not job_type.is_elastic or least is None or not 0 < least < replicas:
+        return policy
+    return policy.model_copy(update={"min_failed": replicas - least + 1})
+
+
+def find_minimum(job_type: JobType, policy: CompletionPolicy, replicas: int) -> int | None:
+    """Return the `least` by which `with_minimum` makes this policy; None for the default of all replicas."""
+    if not job_type.is_elastic or policy.min_failed is None or not 1 < policy.min_failed <= replicas:
+        return None
+    return replicas - policy.min_failed + 1
+
+
 def choose_success(
     job_type: JobType, parts: Sequence[Participant], wanted: Sequence[CompletionPolicy]
 ) -> Success:
-    """Return what is to be written to be read as `wanted`, or as near to it as DLC comes."""
+    """Return what is to be written to be read as `wanted`, or as near to it as DLC comes.
+
+    The minimum of an elastic role is written beside it.
+    """
+    wanted = [
+        policy.model_copy(update={"min_failed": 1})
+        if find_minimum(job_type, policy, part.replicas) is not None
+        else policy
+        for part, policy in zip(parts, wanted, strict=True)
+    ]
     plain = Success("", tuple(parts))
     return next(
         (

@@ -27,6 +27,11 @@ class JobType:
     servers: tuple[str, ...] = ()
     more_workers: bool = False
 
+    @property
+    def is_elastic(self) -> bool:
+        """Return whether a job goes on with fewer replicas than it began with."""
+        return self.framework is Framework.ELASTIC_BATCH
+
     def role(self, name: str) -> str | None:
         """Return the `Type` that `name` means, in this job type's own spelling; None when it knows none."""
         for role in self.roles:

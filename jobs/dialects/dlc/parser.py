@@ -11,7 +11,7 @@ from jobs.dialects import edit
 from jobs.dialects.base import Parsed
 from jobs.dialects.commands import remark_on
 from jobs.dialects.dlc import keys, limits, roles, settings
-from jobs.dialects.dlc.completion import ALL_END, Participant, Success, decide_completion
+from jobs.dialects.dlc.completion import ALL_END, Participant, Success, decide_completion, with_minimum
 from jobs.dialects.dlc.conditions import note_limits
 from jobs.dialects.dlc.job_types import BY_NAME, with_known_types
 from jobs.dialects.dlc.renderer import (
@@ -174,7 +174,10 @@ class RequestReader:
                     count=completion.min_succeeded,
                     job_type=self._type.name,
                 )
-        return completions
+        return tuple(
+            with_minimum(self._type, completion, role.replicas, role.least)
+            for role, completion in zip(self._roles, completions, strict=True)
+        )
 
 
 def _read_id(job: Request, rule: Text) -> str:

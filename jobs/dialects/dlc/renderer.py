@@ -9,7 +9,7 @@ from typing import Final
 
 from jobs.dialects.dlc import job_types, keys, roles, settings
 from jobs.dialects.dlc import settings_keys as names
-from jobs.dialects.dlc.completion import Participant, choose_success
+from jobs.dialects.dlc.completion import Participant, choose_success, find_minimum
 from jobs.dialects.findings import Findings
 from jobs.dialects.objects import as_list, as_object, secret_placeholders, without_empty, write_fields
 from jobs.dialects.ours import export_data
@@ -42,7 +42,13 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         **write_fields((keys.DESCRIPTION,), spec),
         keys.JOB_TYPE.key: job_type.name,
         keys.JOB_SPECS.key: [
-            roles.write(role, part, spec.registry_auth, command)
+            roles.write(
+                role,
+                part,
+                spec.registry_auth,
+                command,
+                find_minimum(job_type, role.completion, role.replicas),
+            )
             for role, part in zip(spec.roles, success.parts, strict=True)
         ],
         keys.USER_COMMAND.key: command,

@@ -140,11 +140,21 @@ EXTRA_POD_SPEC: Final = _group(
     PAGE,
 )
 
-AUTO_SCALING_SPEC: Final = _group(
-    "AutoScalingSpec",
-    "Minimum and maximum number of replicas for DLC's autoscaling.",
-    (
-        stored_count("MinReplicas", "Minimum."),
+MIN_REPLICAS: Final = Integer(
+    key="MinReplicas",
+    source=SDK_NEW,
+    path="roles[].completion",
+    partial=True,
+    most=Limit(2**31, CONSOLE),
+    help="Minimum; an ElasticBatchJob goes on while so many replicas live.",
+)
+AUTO_SCALING_SPEC: Final = Group(
+    key="AutoScalingSpec",
+    source=SDK_NEW,
+    path="*",
+    help="Minimum and maximum number of replicas for DLC's autoscaling.",
+    keys=(
+        MIN_REPLICAS,
         stored_count("MaxReplicas", "Maximum."),
         stored_text("ScalingStrategy", "Scaling strategy."),
         _texts("PodsToDelete", "Pods to remove first.", SDK_NEW),

@@ -60,6 +60,7 @@ class DlcRole:
     registry: RegistryAuth | None
     is_chief: bool
     considered: bool
+    least: int | None
 
     def amounts(self, *, rdma: bool) -> Resources:
         """Return the resources of each replica; called only when nothing was wrong with the file."""
@@ -69,6 +70,7 @@ class DlcRole:
 def read(role: Request, job_type: JobType | None, *, has_quota: bool) -> DlcRole:
     """Read one role."""
     bid, nodes, ports = _read_bid(role), _read_nodes(role), _read_ports(role)
+    scaling = role.group(keys.AUTO_SCALING_SPEC)
     return DlcRole(
         pointer=role.pointer,
         type=_read_type(role, job_type),
@@ -82,6 +84,7 @@ def read(role: Request, job_type: JobType | None, *, has_quota: bool) -> DlcRole
         registry=_read_registry(role),
         is_chief=role.flag(keys.IS_CHIEF),
         considered=role.flag(keys.CONSIDERED),
+        least=scaling.optional_integer(keys.MIN_REPLICAS),
     )
 
 
@@ -215,8 +218,13 @@ def _read_ports(role: Request) -> tuple[Port, ...]:
 # --- writing ---------------------------------------------------------------------------------------------
 
 
-def write(role: RoleSpec, part: Participant, registry: RegistryAuth | None, command: str) -> JsonObject:
-    """Return one element of `JobSpecs`; `command` is what all roles run that say nothing else."""
+def write(
+    role: RoleSpec, part: Participant, registry: RegistryAuth | None, command: str, least: int | None
+) -> JsonObject:
+    """Return one element of `JobSpecs`.
+
+    `command` is what all roles run that say nothing else; `least` the minimum of an elastic one.
+    """
     image = {
         keys.IMAGE.key: role.image,
         keys.IMAGE_CONFIG.key: write_login(registry, keys.PASSWORD, _LOGIN),
@@ -232,6 +240,7 @@ def write(role: RoleSpec, part: Participant, registry: RegistryAuth | None, comm
                 **_write_bid(role.bid),
                 keys.ASSIGN_NODE_SPEC.key: _write_nodes(role.nodes),
                 keys.SERVICE_SPEC.key: _write_ports(role),
+                keys.AUTO_SCALING_SPEC.key: {} if least is None else {keys.MIN_REPLICAS.key: least},
                 keys.CONSIDERED.key: part.considered,
                 keys.IS_CHIEF.key: part.is_chief,
                 keys.USER_COMMAND.key: role.command if role.command != command else "",

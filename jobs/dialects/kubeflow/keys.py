@@ -486,10 +486,37 @@ DYNAMIC: Final = Flag(
     path="roles[].completion",
     help="TFJob: allow workers to fail.",
 )
+MIN_REPLICAS: Final = Integer(
+    key="minReplicas",
+    source=OPERATOR,
+    path="roles[].completion",
+    partial=True,
+    most=MOST_SECONDS,
+    help="Number of workers with which the job goes on.",
+)
+ELASTIC_POLICY: Final = Group(
+    key="elasticPolicy",
+    source=OPERATOR,
+    path="*",
+    keys=(
+        MIN_REPLICAS,
+        _count("maxReplicas", "Maximum number of workers.", OPERATOR),
+        _text("rdzvBackend", "Rendezvous of torchrun.", OPERATOR),
+        _text("rdzvHost", "Host of the rendezvous.", OPERATOR),
+        _count("rdzvPort", "Port of the rendezvous.", OPERATOR),
+        _text("rdzvId", "Name of the rendezvous.", OPERATOR),
+        _list("rdzvConf", "Settings of the rendezvous.", OPERATOR),
+        _flag("standalone", "Run torchrun on one node.", OPERATOR),
+        _count("nProcPerNode", "Processes per pod.", OPERATOR),
+        _count("maxRestarts", "Number of restarts.", OPERATOR),
+        _list("metrics", "Metrics for scaling.", OPERATOR),
+    ),
+    help="PyTorchJob: elastic scaling of workers.",
+)
 OF_KINDS: Final[tuple[AnyKey, ...]] = (
     SUCCESS_POLICY,
     DYNAMIC,
-    _map("elasticPolicy", "PyTorchJob: elastic scaling of workers.", OPERATOR),
+    ELASTIC_POLICY,
     _text("nprocPerNode", "PyTorchJob: processes per pod, or auto, cpu, gpu.", OPERATOR),
     _count("slotsPerWorker", "MPIJob: processes per worker.", MPI_OPERATOR),
     _text("mainContainer", "MPIJob: the main container.", OPERATOR),

@@ -162,6 +162,23 @@ def completions(
     }
 
 
+def with_minimum(
+    kind: JobKind, policy: CompletionPolicy, replicas: int, least: int | None
+) -> CompletionPolicy:
+    """The policy of a PyTorchJob's workers that go on while `least` of them live."""
+    if kind.name != "PyTorchJob" or least is None or not 0 < least < replicas:
+        return policy
+    return policy.model_copy(update={"min_failed": replicas - least + 1})
+
+
+def minimum_for(kind: JobKind, wanted: Mapping[str, CompletionPolicy], counts: Mapping[str, int]) -> int:
+    """The `least` by which the workers end as `wanted`; 0 for all of them."""
+    policy, replicas = wanted.get("Worker", CompletionPolicy()), counts.get("Worker", 0)
+    if kind.name != "PyTorchJob" or policy.min_failed is None or not 1 < policy.min_failed <= replicas:
+        return 0
+    return replicas - policy.min_failed + 1
+
+
 def policy_for(kind: JobKind, wanted: Mapping[str, CompletionPolicy], counts: Mapping[str, int]) -> str:
     """The successPolicy by which the roles end as `wanted`, or as near to it as may be."""
     if kind.name != "TFJob":

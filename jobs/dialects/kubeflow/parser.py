@@ -143,6 +143,7 @@ class ManifestReader:
         self._fields["quota"] = policy.group(keys.SCHEDULING).text(keys.QUEUE)
         self._success = spec.choice(keys.SUCCESS_POLICY)
         self._dynamic = spec.flag(keys.DYNAMIC)
+        self._least = spec.group(keys.ELASTIC_POLICY).optional_integer(keys.MIN_REPLICAS)
         specs = next(rule for rule in whole.keys if isinstance(rule, Group) and rule.key == kind.specs)
         self._roles = tuple(self._read_roles(spec, specs)) if spec.raw else ()
 
@@ -198,6 +199,9 @@ class ManifestReader:
                 self._findings.note(
                     "completion_applied", at, role=role.name, count=decides, job_type=self._kind.name
                 )
+        if "Worker" in policies:
+            elastic = kinds.with_minimum(self._kind, policies["Worker"], counts["Worker"], self._least)
+            policies = {**policies, "Worker": elastic}
         restarts = [role.restart or self._kind.restart for role in self._roles]
         mounts: dict[str, Mount] = {}
         for mount in (each for role in self._roles for each in role.volumes.mounts):

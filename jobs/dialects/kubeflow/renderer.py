@@ -93,6 +93,9 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
                     keys.RUN_POLICY.key: _run_policy(spec, extras),
                     keys.SUCCESS_POLICY.key: kinds.policy_for(kind, wanted, counts),
                     keys.DYNAMIC.key: kinds.is_dynamic(kind, wanted),
+                    keys.ELASTIC_POLICY.key: without_empty(
+                        {keys.MIN_REPLICAS.key: kinds.minimum_for(kind, wanted, counts)}
+                    ),
                 }
             ),
             kind.specs: {

@@ -52,7 +52,10 @@ RESOURCES: Final = (
         FieldKind.CHOICE,
         _("Framework"),
         choice_of(Framework),
-        help=_("Sets the job's roles and the environment variables they use to find each other."),
+        help=_(
+            "Sets the job's roles and how they find each other. Only the launcher of an MPIJob runs the "
+            "command."
+        ),
         source=f"{BOTH}: framework",
         options=(
             ("", _("None: plain processes")),

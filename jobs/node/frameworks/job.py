@@ -13,6 +13,8 @@ WEB: Final = "http"
 SHELL: Final = "ssh"
 """Labels of the ports that every replica has."""
 
+_DIGITS: Final = 6
+
 
 class Amounts(Protocol):
     """The amounts of each replica of a role."""
@@ -118,5 +120,10 @@ def count_tolerated(replicas: int, min_failed: int | None) -> int | None:
 
 
 def count_processes(gpus: int, env: Mapping[str, str]) -> str:
-    """Return the number of processes of a replica: one for each GPU, unless the job file has another."""
-    return env.get("NPROC_PER_NODE", str(max(1, gpus)))
+    """Return the number of processes of a replica: one for each GPU, unless the job file has another.
+
+    A script of Slurm's has it unquoted, so that any other text than a number is left out.
+    """
+    wanted = env.get("NPROC_PER_NODE", "")
+    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < _DIGITS
+    return wanted if is_number else str(max(1, gpus))

@@ -184,6 +184,8 @@ OWN: dict[str, Any] = {
     "/metadata/managedFields": objects,
     "/metadata/ownerReferences": objects,
     "/metadata/finalizers": objects,
+    "/rdzvConf": objects,
+    "/metrics": objects,
     "/nprocPerNode": st.sampled_from(["auto", "8", 8]),
     "/successPolicy": st.sampled_from(["", "AllWorkers"]),
 }

@@ -530,3 +530,14 @@ def test_problems_are_all_reported_at_once_with_places() -> None:
     with pytest.raises(Refused) as left:
         DLC.parse(Document(fixed))
     assert {each.code for each in left.value.problems} == {"required", "role_twice", "too_small"}
+
+
+def test_elastic_job_goes_on_with_minimum_of_replicas() -> None:
+    scaling = {"MinReplicas": 2, "MaxReplicas": 4}
+    value = request({"PodCount": 4, "AutoScalingSpec": scaling}, JobType="ElasticBatchJob")
+    parsed = parse(value)
+    assert parsed.spec.roles[0].completion == CompletionPolicy(min_failed=3)
+    again(parsed)
+    written = json.loads(DLC.render(parsed.spec, {}).text)
+    assert written["JobSpecs"][0]["AutoScalingSpec"] == {"MinReplicas": 2}
+    assert spec_of(value | {"JobType": "PyTorchJob"}).roles[0].completion == CompletionPolicy()

@@ -142,6 +142,16 @@ def test_success_condition_follows_kind_and_roles(
     assert found == ends
 
 
+def test_elastic_workers_go_on_with_minimum() -> None:
+    spec = job("PyTorchJob", {"Worker": 4}, elasticPolicy={"minReplicas": 3, "maxReplicas": 8})
+    (worker,) = spec.roles
+    assert (worker.completion.min_failed, worker.replicas) == (2, 4)
+    written = yaml.safe_load(dialects.get("kubeflow").render(spec, {}).text)
+    assert written["spec"]["elasticPolicy"] == {"minReplicas": 3}
+    (alone,) = job("XGBoostJob", {"Master": 1}, elasticPolicy={"minReplicas": 1}).roles
+    assert alone.completion.min_failed == 1
+
+
 def test_dynamic_workers_may_fail() -> None:
     roles = job("TFJob", {"Chief": 1, "Worker": 3}, enableDynamicWorker=True).roles
     assert roles[1].completion == CompletionPolicy(min_failed=None)
@@ -241,7 +251,7 @@ def test_manifest_parts_not_run_are_reported() -> None:
     told = {note.code for note in parsed.notes}
     assert {"container_kept", "value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
     kept = {str(note.params["key"]) for note in parsed.notes if note.code == "kept_unused"}
-    assert {"initContainers", "tolerations", "imagePullSecrets", "namespace", "elasticPolicy"} <= kept
+    assert {"initContainers", "tolerations", "imagePullSecrets", "namespace", "rdzvBackend"} <= kept
 
 
 @pytest.mark.parametrize(

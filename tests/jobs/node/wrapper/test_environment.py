@@ -202,6 +202,8 @@ def test_environment_of_pytorch_spans_replicas_and_knows_minimum() -> None:
     }
     assert {name: env.get(name) for name in expected} == expected
     assert "PET_MASTER_ADDR" not in env
+    odd = env_of(a_plan(elastic, framework="pytorch", env={"NPROC_PER_NODE": "$(id)"}), 0)
+    assert odd["PET_NPROC_PER_NODE"] == "1"
 
 
 def test_environment_of_xgboost_names_tracker() -> None:
