@@ -32,6 +32,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "framework": honour(
         "frameworks/test_mpi.py::test_mpirun_spans_replicas_and_its_exit_is_jobs",
         _(
+            "A Ray job is a Ray cluster of its replicas, whose head runs the command. "
             "MPI's launcher runs the command and mpirun starts processes in all replicas; torchrun, "
             "TF_CONFIG and XGBoost's tracker span them. OneFlow and Data-Juicer get the common variables."
         ),

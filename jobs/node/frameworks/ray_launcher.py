@@ -64,8 +64,11 @@ _UP = "Ray runtime started"
 _REAP_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
 _TOKEN_SINCE = (2, 52)
+_PACKAGES = re.compile(r"""(?m)(?:^|[{,])\s*["']?(?:pip|uv|conda)["']?\s*:""")
+"""Keys of a runtime environment, in YAML or JSON, that name packages."""
+
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_UNHARMED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_IGNORED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Warnings are for the job's command: they would end Ray's processes."""
 
 _DRIVER = """\
@@ -76,7 +79,7 @@ os.execv("/bin/bash", ["bash", "-c", {command!r}])
 """
 
 
-class Ended(Exception):
+class ReplicaEnd(Exception):
     """The replica ends; carries its exit code, and a sentence for its log or ""."""
 
     def __init__(self, code: int, why: str = "") -> None:
@@ -108,36 +111,36 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-class Stop:
+class StopSignals:
     """SIGTERM and SIGINT, remembered; signals that warn are ignored here and by Ray's own processes."""
 
     def __init__(self) -> None:
         self.is_requested = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._request)
-        for number in _UNHARMED:
+        for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
 
     def _request(self, _number: int, _frame: object) -> None:
         self.is_requested = True
 
     def check(self) -> None:
-        """Raise Ended once the end was requested."""
+        """Raise ReplicaEnd once the end was requested."""
         if self.is_requested:
-            raise Ended(TERMINATED)
+            raise ReplicaEnd(TERMINATED)
 
 
 class RayNode:
     """`ray start --block` and what it started: Ray's processes of this replica."""
 
-    def __init__(self, ray: str, settings: Settings, folder: Path, stop: Stop) -> None:
+    def __init__(self, ray: str, settings: Settings, folder: Path, stop: StopSignals) -> None:
         self._ray, self._settings, self._folder, self._stop = ray, settings, folder, stop
         self._process: subprocess.Popen[str] | None = None
         self._lines: list[str] = []
         self._is_up = threading.Event()
 
     def start(self, *options: str) -> None:
-        """Start it and wait until it is up.  Raises Ended."""
+        """Start it and wait until it is up.  Raises ReplicaEnd."""
         argv = [self._ray, "start", *options, *self._amounts(), f"--temp-dir={self._folder}", "--block"]
         self._process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -148,12 +151,12 @@ class RayNode:
             self._stop.check()
             self.check()
             if time.monotonic() > until:
-                raise Ended(1, f"Ray did not start within {START_S:.0f} s.\n{self._tail()}")
+                raise ReplicaEnd(1, f"Ray did not start within {START_S:.0f} s.\n{self._tail()}")
 
     def check(self) -> None:
-        """Raise Ended if it has ended."""
+        """Raise ReplicaEnd if it has ended."""
         if self._process is not None and self._process.poll() is not None:
-            raise Ended(1, f"Ray ended with code {self._process.returncode}.\n{self._tail()}")
+            raise ReplicaEnd(1, f"Ray ended with code {self._process.returncode}.\n{self._tail()}")
 
     def end(self) -> None:
         """End Ray's processes of this replica; the kernel ends them with `ray start`."""
@@ -227,7 +230,7 @@ class Connection:
         return message if isinstance(message, dict) else {}
 
 
-class Lobby:
+class JoinServer:
     """Connections of the other launchers to the head's, once they have shown the token."""
 
     def __init__(self, port: int, token: str) -> None:
@@ -311,7 +314,7 @@ class JobClient:
 class Head:
     """The first replica."""
 
-    def __init__(self, ray: str, settings: Settings, folder: Path, token: str, stop: Stop) -> None:
+    def __init__(self, ray: str, settings: Settings, folder: Path, token: str, stop: StopSignals) -> None:
         self._ray, self._settings, self._folder, self._token, self._stop = ray, settings, folder, token, stop
         self._node = RayNode(ray, settings, folder, stop)
         self._job = os.environ.get("APP_ID") or "job"
@@ -319,17 +322,17 @@ class Head:
 
     def run(self) -> int:
         """Start Ray's head, have the others join, and run the command; return its exit code."""
-        lobby = Lobby(int(os.environ["MASTER_PORT"]), self._token)
+        server = JoinServer(int(os.environ["MASTER_PORT"]), self._token)
         try:
-            self._wait(lambda: lobby.count() >= self._settings.replicas - 1)
-            client = self._start(lobby)
+            self._wait(lambda: server.count() >= self._settings.replicas - 1)
+            client = self._start(server)
             address = self._read_address()
-            threading.Thread(target=self._invite, args=[lobby, address], daemon=True).start()
+            threading.Thread(target=self._admit_workers, args=[server, address], daemon=True).start()
             self._wait(lambda: self._joined >= self._settings.replicas - 1)
             self._submit(client)
             return self._follow(client)
         finally:
-            lobby.end()
+            server.end()
             self._node.end()
 
     def _wait(self, condition: Any) -> None:
@@ -343,8 +346,8 @@ class Head:
                 return
             time.sleep(POLL_S)
 
-    def _start(self, lobby: Lobby) -> JobClient:
-        own = lobby.find_own_address() or socket.gethostbyname(os.environ["MASTER_ADDR"])
+    def _start(self, server: JoinServer) -> JobClient:
+        own = server.find_own_address() or socket.gethostbyname(os.environ["MASTER_ADDR"])
         address = LOOPBACK if ip_address(own).is_loopback else own
         is_protected = find_version(self._ray) >= _TOKEN_SINCE
         client = JobClient(own if is_protected else "127.0.0.1", find_free_port(own), self._token)
@@ -359,7 +362,7 @@ class Head:
         try:
             is_protected = client.has_token_authentication()
         except OSError as error:
-            raise Ended(1, f'Ray has no dashboard here: install "ray[default]". ({error})') from error
+            raise ReplicaEnd(1, f'Ray has no dashboard here: install "ray[default]". ({error})') from error
         if is_protected:
             announce(client.port)
         else:
@@ -376,13 +379,13 @@ class Head:
                     return text
             self._node.check()
             if time.monotonic() > until:
-                raise Ended(1, "Ray did not write its address.")
+                raise ReplicaEnd(1, "Ray did not write its address.")
             time.sleep(POLL_S)
 
-    def _invite(self, lobby: Lobby, address: str) -> None:
+    def _admit_workers(self, server: JoinServer, address: str) -> None:
         """Let the other replicas join, one at a time."""
         while True:
-            connection = lobby.waiting.get()
+            connection = server.waiting.get()
             own = address.rpartition(":")[0]
             node = own if ip_address(connection.peer).is_loopback else connection.peer
             with contextlib.suppress(OSError):
@@ -392,9 +395,9 @@ class Head:
                     say(f"{self._joined + 1} of {self._settings.replicas} nodes are up.")
 
     def _submit(self, client: JobClient) -> None:
-        """Submit the command once.  Raises Ended where Ray does not take it."""
+        """Submit the command once.  Raises ReplicaEnd where Ray does not take it."""
         driver = self._folder / "driver"
-        numbers = [int(number) for number in _UNHARMED]
+        numbers = [int(number) for number in _IGNORED]
         write_private(driver, _DRIVER.format(numbers=numbers, command=self._settings.command))
         options = [
             "--no-wait",
@@ -413,7 +416,7 @@ class Head:
             self._node.check()
             say(f"Ray did not accept the command ({left} more tries).")
             say(_COLOURS.sub("", done.stdout + done.stderr).rstrip())
-        raise Ended(1)
+        raise ReplicaEnd(1)
 
     def _follow(self, client: JobClient) -> int:
         """Copy the driver's output until it ends; return its exit code."""
@@ -429,7 +432,7 @@ class Head:
             except OSError as error:
                 found = {}
                 if time.monotonic() > answered_at + SILENT_S:
-                    raise Ended(1, f"Ray's job API does not answer: {error}") from error
+                    raise ReplicaEnd(1, f"Ray's job API does not answer: {error}") from error
             output.copy()
             if found.get("status") in ("SUCCEEDED", "FAILED", "STOPPED"):
                 return self._judge(found)
@@ -439,7 +442,7 @@ class Head:
     def _stop_if_gone(self) -> None:
         try:
             self._node.check()
-        except Ended:
+        except ReplicaEnd:
             self._stop.check()
             raise
 
@@ -477,7 +480,7 @@ class DriverLog:
 class Worker:
     """Any other replica."""
 
-    def __init__(self, ray: str, settings: Settings, folder: Path, token: str, stop: Stop) -> None:
+    def __init__(self, ray: str, settings: Settings, folder: Path, token: str, stop: StopSignals) -> None:
         self._node = RayNode(ray, settings, folder, stop)
         self._token, self._stop = token, stop
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -493,7 +496,7 @@ class Worker:
                 if message.get("end"):
                     return 0
                 if not message:
-                    raise Ended(1, "The head has ended.")
+                    raise ReplicaEnd(1, "The head has ended.")
                 self._node.start(f"--address={message['start']}", f"--node-ip-address={message['node']}")
                 connection.send(up=True)
         finally:
@@ -508,7 +511,7 @@ class Worker:
                 return Connection(socket.create_connection(address, timeout=STOP_S))
             except OSError as error:
                 if time.monotonic() > until:
-                    raise Ended(1, f"The head does not answer: {error}") from error
+                    raise ReplicaEnd(1, f"The head does not answer: {error}") from error
             time.sleep(POLL_S)
 
     def _listen(self, connection: Connection) -> None:
@@ -584,6 +587,20 @@ def find_version(ray: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", found.stdout)[:2])
 
 
+def hide_packages(runtime_env: str, ray: str) -> None:
+    """Hide the packages that the console installed, where Ray's runtime environment has some of its own.
+
+    They would come first on Python's path, and the runtime environment replaces them (DLC page).  An
+    installation that has Ray itself stays.
+    """
+    base = os.environ.get("PYTHONUSERBASE", "")
+    if not base or ray.startswith(f"{base}/") or not _PACKAGES.search(runtime_env):
+        return
+    del os.environ["PYTHONUSERBASE"]
+    folders = os.environ.get("PYTHONPATH", "").split(":")
+    os.environ["PYTHONPATH"] = ":".join(each for each in folders if not each.startswith(f"{base}/"))
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that nobody else can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
@@ -609,9 +626,10 @@ def main(settings: Settings) -> int:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(folder / "token"))
         os.environ.setdefault("RAY_JOB_STOP_WAIT_TIME_S", "3600")  # the job's own time to end is shorter
         os.environ.pop("RAY_AUTH_TOKEN", None)
+        hide_packages(settings.runtime_env, ray)
         kind = Head if os.environ["RANK"] == "0" else Worker
-        return kind(ray, settings, folder, token, Stop()).run()
-    except Ended as end:
+        return kind(ray, settings, folder, token, StopSignals()).run()
+    except ReplicaEnd as end:
         if str(end):
             say(str(end))
         return end.code
