@@ -1,7 +1,8 @@
-"""Environments of the vendors' own clients: each as its lock file lists it, made on first use.
+"""Environments of programs that tests run: each as its lock file lists it, made on first use.
 
-A lock file `NAME.lock` beside this module lists a client with all that it needs, by hash.  The environments
-lie in `.venv/clients`, so that they stay with the checkout.
+A lock file `NAME.lock` lists a program with all that it needs, by hash: the vendors' own clients beside this
+module, frameworks in `tests/frameworks`.  The environments lie in `.venv/clients`, so that they stay with the
+checkout.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ PREPARED = "prepared"
 """A file in an environment with the digest of the lock file that it was made from."""
 
 
-def python(name: str) -> Path:
-    """Return the interpreter of an environment; skips the test where its packages cannot be had."""
-    lock_file = LOCKS / f"{name}.lock"
+def python(name: str, locks: Path = LOCKS, base: str = sys.executable) -> Path:
+    """Return the interpreter of an environment; skips the test where its packages cannot be had.
+
+    `base` is the Python that makes it.
+    """
+    lock_file = locks / f"{name}.lock"
     folder = ENVIRONMENTS / name
     digest = hashlib.sha256(lock_file.read_bytes()).hexdigest()
     interpreter = folder / "bin" / "python"
     with _lock(name):
         if not _is_prepared(folder, digest):
             shutil.rmtree(folder, ignore_errors=True)
-            _run(sys.executable, "-m", "venv", str(folder))
+            _run(base, "-m", "venv", str(folder))
             pip = [str(interpreter), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
             _run(*pip, "--require-hashes", "--requirement", str(lock_file))
             (folder / PREPARED).write_text(digest)
@@ -67,7 +71,7 @@ def _is_prepared(folder: Path, digest: str) -> bool:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode:
-        pytest.skip(f"{command[0]} could not prepare a client: {done.stderr.strip()[-300:]}")
+        pytest.skip(f"{command[0]} could not prepare an environment: {done.stderr.strip()[-300:]}")
 
 
 @contextmanager

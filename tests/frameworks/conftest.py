@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.backends.benches import Bench
-from tests.jobs.backends.conftest import make
+from tests.jobs.backends.conftest import local, make
 from tests.jobs.backends.slurm_bench import SlurmBench
+
+__all__ = ["local"]
 
 
 @pytest.fixture(params=["local", "slurm"])

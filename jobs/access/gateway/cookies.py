@@ -91,8 +91,17 @@ def set_browser(secret: str) -> tuple[bytes, bytes]:
     return _cookie_header(BROWSER, secret, BROWSER_SECONDS)
 
 
+def set_token(name: str, token: str) -> tuple[bytes, bytes]:
+    """The header with the token of what listens, which reads it from the cookie of that name."""
+    return _render_header(name, token)
+
+
 def _cookie_header(name: str, value: str, seconds: int | None = None) -> tuple[bytes, bytes]:
-    parts = [f"{_name(name)}={value}", "Path=/", "HttpOnly", "SameSite=Lax"]
+    return _render_header(_name(name), value, seconds)
+
+
+def _render_header(name: str, value: str, seconds: int | None = None) -> tuple[bytes, bytes]:
+    parts = [f"{name}={value}", "Path=/", "HttpOnly", "SameSite=Lax"]
     if seconds is not None:
         parts.append(f"Max-Age={seconds}")
     if settings.CONSOLE_TLS:

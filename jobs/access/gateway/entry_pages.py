@@ -5,6 +5,7 @@ endpoint: mark the browser  →  console: signed in? may enter? a ticket  →  e
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import parse_qs, quote
 
 import structlog
@@ -17,6 +18,9 @@ from jobs.access.gateway.visits import EndpointAccess
 from jobs.live.thread_pool import run_in_thread
 
 log = structlog.get_logger(__name__)
+
+TOKEN_COOKIES: Final = frozenset({"ray-authentication-token"})
+"""Names under which what listens takes its token from a cookie and not from the query: Ray's dashboard."""
 
 
 async def answer_own_page(request: EndpointRequest) -> Reply:
@@ -50,9 +54,10 @@ async def _enter(request: EndpointRequest, ticket: str, then: str) -> Reply:
         log.info("endpoint_refused", endpoint=request.slug, client=request.client)
         await run_in_thread(visits.record_refusal, request.slug, request.client)
         return render_page(pages.STALE, request)
-    return pages.redirect(
-        _with_token(then, entered.token, entered.token_name), cookies.set_visit(entered.secret)
-    )
+    visit = cookies.set_visit(entered.secret)
+    if entered.token and entered.token_name in TOKEN_COOKIES:
+        return pages.redirect(then, visit, cookies.set_token(entered.token_name, entered.token))
+    return pages.redirect(_with_token(then, entered.token, entered.token_name), visit)
 
 
 def _with_token(path: str, token: str, name: str) -> str:

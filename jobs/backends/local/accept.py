@@ -125,12 +125,14 @@ def plan(
 
 def started_roles(spec: JobSpec) -> list[RoleSpec]:
     """Return the roles with the commands that their replicas run, behind what software and framework need."""
-    return [
-        software.with_modules(
-            role.model_copy(update={"command": registry.wrap_command(spec, position)}), spec.software
-        )
-        for position, role in enumerate(spec.roles)
-    ]
+    shared, roles = registry.count_shared_memory_mib(spec), []
+    for position, role in enumerate(spec.roles):
+        amount = max(role.resources.shm_mib, shared)
+        resources = role.resources.model_copy(update={"shm_mib": amount})
+        command = registry.wrap_command(spec, position)
+        started = role.model_copy(update={"command": command, "resources": resources})
+        roles.append(software.with_modules(started, spec.software))
+    return roles
 
 
 def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:

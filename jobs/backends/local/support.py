@@ -16,6 +16,7 @@ from jobs.backends.support import (
     honour,
     keep,
 )
+from jobs.node.frameworks import ray
 
 _LOCAL: Final = "jobs/backends/local"
 _ENDINGS: Final = f"{_LOCAL}/test_endings.py"
@@ -35,6 +36,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "framework": honour(
         "frameworks/test_mpi.py::test_mpirun_spans_replicas_and_its_exit_is_jobs",
         _(
+            "A Ray job is a Ray cluster of its replicas, whose head runs the command. "
             "MPI's launcher runs the command and mpirun starts processes in all replicas; torchrun, "
             "TF_CONFIG and XGBoost's tracker span them. OneFlow and Data-Juicer get the common variables; a "
             "Slurm job has one node."
@@ -71,11 +73,12 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].ports": honour(f"{_ALLOCATIONS}::test_allocated_ports_are_unique_across_replicas_and_jobs"),
     "framework_options": approximate(
         _(
-            "In a network of their own, workers of PyTorch reach each other by name and have custom ports; "
-            "the other settings are kept for export."
+            "In a network of their own, workers of PyTorch reach each other by name and have custom ports. "
+            "Ray uses its runtime environment, object store size and retries of the submitter. The other "
+            "settings are kept for export."
         ),
         f"{_NAMES}::test_replicas_find_each_other_by_name_and_by_every_variable",
-        members=frozenset({"createSvcForAllWorkers", "customPortList", "customPortNumPerWorker"}),
+        members=ray.OPTIONS | {"createSvcForAllWorkers", "customPortList", "customPortNumPerWorker"},
     ),
     "roles[].completion.min_failed": honour(
         f"{_ENDINGS}::test_tolerated_failures_are_reported_with_job_success"

@@ -18,6 +18,7 @@ from jobs.backends.support import (
     keep,
     leave_to_console,
 )
+from jobs.node.frameworks import ray
 
 _SLURM: Final = "jobs/backends/slurm/test_jobs.py"
 _STAGING: Final = "jobs/backends/slurm/test_staging.py"
@@ -38,9 +39,18 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "framework": honour(
         "frameworks/test_mpi.py::test_mpirun_spans_replicas_and_its_exit_is_jobs",
         _(
+            "A Ray job is a Ray cluster of its replicas, whose head runs the command. "
             "MPI's launcher runs the command and mpirun starts processes in all replicas; torchrun, "
             "TF_CONFIG and XGBoost's tracker span them. OneFlow and Data-Juicer get the common variables."
         ),
+    ),
+    "framework_options": approximate(
+        _(
+            "Ray uses its runtime environment, object store size and retries of the submitter. The other "
+            "settings are kept for export."
+        ),
+        "frameworks/test_ray.py::test_ray_driver_spans_replicas_in_runtime_env_and_serves_dashboard",
+        members=ray.OPTIONS,
     ),
     "roles[].name": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
     "roles[].replicas": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),

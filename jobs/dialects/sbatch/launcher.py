@@ -17,7 +17,7 @@ from typing import Final
 
 from jobs.dialects import shell_words
 
-LEADERS: Final = ("master", "chief", "launcher")
+LEADERS: Final = ("master", "chief", "launcher", "head")
 FAILS: Final = "fails"
 ENDS: Final = "ends"
 NEVER: Final = "-"

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-LEADERS: Final = ("master", "chief", "launcher")
-"""Names of the role with rank 0: DLC's and Kubeflow's."""
+LEADERS: Final = ("master", "chief", "launcher", "head")
+"""Names of the role with rank 0: DLC's and Kubeflow's, and Ray's head."""
 
 WEB: Final = "http"
 SHELL: Final = "ssh"
 """Labels of the ports that every replica has."""
 
 _DIGITS: Final = 6
+
+
+class Amounts(Protocol):
+    """The amounts of each replica of a role."""
+
+    @property
+    def cpu_milli(self) -> int: ...
+    @property
+    def memory_mib(self) -> int: ...
+    @property
+    def gpus(self) -> int: ...
+
+
+class Role(Protocol):
+    """A role of a `Spec`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def replicas(self) -> int: ...
+    @property
+    def command(self) -> str: ...
+    @property
+    def resources(self) -> Amounts: ...
+
+
+class Spec(Protocol):
+    """A job as its file describes it (`jobs.spec.JobSpec`)."""
+
+    @property
+    def framework(self) -> str | None: ...
+    @property
+    def roles(self) -> Sequence[Role]: ...
+    @property
+    def framework_options(self) -> Mapping[str, str]: ...
 
 
 class Endpoints(Protocol):

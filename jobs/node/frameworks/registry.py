@@ -5,33 +5,15 @@ A job file's own variables win over these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from jobs.node.frameworks import mpi, pytorch, xgboost
-from jobs.node.frameworks.job import FrameworkJob
+from jobs.node.frameworks import mpi, pytorch, ray, xgboost
+from jobs.node.frameworks.job import FrameworkJob, Spec
 
 _PYTORCH: Final = ("pytorch", "elasticbatch")
 _MPI: Final = "mpi"
 _XGBOOST: Final = "xgboost"
-
-
-class Role(Protocol):
-    """A role of a `Spec`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def command(self) -> str: ...
-
-
-class Spec(Protocol):
-    """A job as its file describes it (`jobs.spec.JobSpec`)."""
-
-    @property
-    def framework(self) -> str | None: ...
-    @property
-    def roles(self) -> Sequence[Role]: ...
+_RAY: Final = "ray"
 
 
 def shared_variables(job: FrameworkJob) -> dict[str, str]:
@@ -61,7 +43,14 @@ def wrap_command(spec: Spec, position: int) -> str:
         return mpi.wrap_command(names, position, command)
     if spec.framework == _XGBOOST:
         return xgboost.wrap_command(names, position, command)
+    if spec.framework == _RAY:
+        return ray.wrap_command(spec, position)
     return command
+
+
+def count_shared_memory_mib(spec: Spec) -> int:
+    """Return the MiB of shared memory that a replica needs for its framework; 0 where nothing says so."""
+    return ray.count_shared_memory_mib(spec.framework_options) if spec.framework == _RAY else 0
 
 
 def needs_key(framework: str | None) -> bool:

@@ -9,7 +9,8 @@ import pytest
 from django.utils.timezone import now
 from pytest_django import Settings
 
-from jobs.models import Endpoint, EndpointVisit, Job
+from jobs.models import Attempt, Endpoint, EndpointVisit, Job
+from quotas.encryption import decrypt
 from quotas.models import Membership, Role, User
 from tests.factories import make_endpoint, make_membership, make_user
 from tests.jobs.access.gateway.served import CONSOLE, Browser
@@ -59,6 +60,15 @@ def test_entry_cookie_is_host_only_and_hidden_from_scripts(
     assert name == "job-console"
     assert attributes.partition("; ")[2] == "Path=/; HttpOnly; SameSite=Lax"
     assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("no-store", "no-referrer")
+
+
+def test_entry_gives_token_of_ray_dashboard_as_cookie(browser: Browser, endpoint: Endpoint) -> None:
+    Endpoint.objects.filter(pk=endpoint.pk).update(token_name="ray-authentication-token")
+    token = decrypt(Attempt.objects.get(pk=endpoint.replica.attempt_id).endpoint_token)
+    answer = browser.get(browser.host(endpoint), ticket_address(browser, endpoint))
+    _visit, cookie = answer.headers.get_list("set-cookie")
+    assert cookie == f"ray-authentication-token={token}; Path=/; HttpOnly; SameSite=Lax"
+    assert token not in answer.headers["location"]
 
 
 def test_entry_cookies_behind_tls_are_secure_and_host_bound(

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0038_fault_tolerance'),
+        ('jobs', '0039_instance_roles'),
         ('quotas', '0024_workspace_egress'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
