@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 STORES: Final = ("s3", "oss", "bos")
 WEB: Final = ("https", "http")
+HDFS: Final = "hdfs"
 """Schemes of data that can be fetched; no chained addresses (`::`), no files, no shells."""
 
 CODE_SCHEMES: Final = ("https", "ssh", "http", "git")
@@ -121,6 +122,8 @@ class Facilities:
     def fetches_code(self, uri: str) -> bool:
         """Tell whether code may be fetched from the address."""
         parts = split_code(uri)
+        if parts is not None and parts.scheme in (*STORES, HDFS):
+            return self.fetches_data(uri)
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False
         return self.code is None or bool(covering_code(self.code, parts))
@@ -151,7 +154,7 @@ def split_data(uri: str) -> SplitResult | None:
         return None
     bare = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
     plain = parts.hostname and uri.isprintable() and "::" not in bare
-    if parts.scheme not in (*STORES, *WEB) or not plain or ".." in unquote(parts.path).split("/"):
+    if parts.scheme not in (*STORES, *WEB, HDFS) or not plain or ".." in unquote(parts.path).split("/"):
         return None
     return parts if parts.scheme in WEB or not (parts.query or parts.fragment) else None
 
@@ -179,6 +182,14 @@ def without_login(uri: str) -> str:
 
 
 # --- code ------------------------------------------------------------------------------------------------
+
+
+def setting_of_code(uri: str) -> str:
+    """Return the setting that admits code from the address; "" where none can."""
+    parts = split_code(uri)
+    scheme = parts.scheme if parts else ""
+    settings = {**dict.fromkeys(STORES, "data_from"), **dict.fromkeys(CODE_SCHEMES, "code_from"), HDFS: HDFS}
+    return settings.get(scheme, "")
 
 
 def split_code(uri: str) -> SplitResult | None:

@@ -86,9 +86,6 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),
         _("%(name)s is fetched with your secret %(secret)s."),
     ),
-    "code_without_submodules": (
-        _("Submodules of %(name)s are not fetched; the job gets the repository without them."),
-    ),
     "dataset_of_vpc": (
         _("Dataset %(name)s is in VPC %(vpc)s. A job that mounts it must be in the same VPC."),
     ),

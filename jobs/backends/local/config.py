@@ -29,7 +29,7 @@ from jobs.backends.settings import (
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import Dataset, MountSettings
-from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
+from jobs.facilities import HDFS, HOST_NETWORK, OWN_NETWORK, WEB, Facilities, split_data
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.engine import Detection
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
@@ -74,11 +74,21 @@ def _check_range(value: str) -> str:
     return str(network)
 
 
+def _check_namenodes(namenodes: dict[str, str]) -> dict[str, str]:
+    """Refuse what does not map an HDFS address to an address of the web."""
+    for name, address in namenodes.items():
+        here, there = split_data(name), split_data(address)
+        if here is None or here.scheme != HDFS or there is None or there.scheme not in WEB:
+            raise invalid("no_namenode", value=f"{name}: {address}")
+    return namenodes
+
+
 AddressRange = Annotated[str, AfterValidator(_check_range)]
 NamedFolders = Annotated[
     tuple[SharedFolderRule, ...],
     BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),
 ]
+Namenodes = Annotated[dict[str, str], AfterValidator(_check_namenodes)]
 Datasets = dict[str, Annotated[Dataset, BeforeValidator(_read_dataset)]]
 
 
@@ -125,6 +135,7 @@ class LocalConfig(Settings):
     code_mib: Natural = 2048
     data_from: tuple[str, ...] = ()
     data_inside: tuple[str, ...] = ()
+    hdfs: Namenodes = Field(default_factory=dict)
     data_mib: Natural = 51_200
     cache_mib: Natural = 20_480
     prepare_s: Positive = 1800
@@ -202,8 +213,9 @@ class LocalConfig(Settings):
         """Return the settings about locations outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
         code_bytes = self.code_mib << 20
-        inside = (*self.data_inside, *remotes.named_hosts(self.data_from))
-        data = remotes.DataRules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20)
+        named = (*self.data_from, *self.hdfs.values())
+        inside = (*self.data_inside, *remotes.named_hosts(named))
+        data = remotes.DataRules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20, self.hdfs)
         return MountSettings(
             folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes, data
         )
@@ -226,7 +238,7 @@ class LocalConfig(Settings):
             plain=self.allow_plain,
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
-            data=self.data_from,
+            data=(*self.data_from, *self.hdfs),
             datasets=tuple(self.datasets),
             code=self.code_from,
             code_ids=tuple(self.code_sources),

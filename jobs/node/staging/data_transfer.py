@@ -154,6 +154,7 @@ def _run(site: StagingSite, index: int, do: str, steps: StepRunner) -> Exit | No
         "folder": site.folder(data.bound),
         "cache": (CACHE if site.viewed else cache(launch)) if launch.plan.cache and do == "fetch" else "",
         "most": data.most_bytes,
+        "unpack": data.is_code,
         "cache_most": data.cache_bytes,
         "site": SITE if site.viewed else launch.plan.tools and launch.plan.tools.site,
     }
@@ -163,7 +164,8 @@ def _run(site: StagingSite, index: int, do: str, steps: StepRunner) -> Exit | No
     with site.private_file(_ORDER, json.dumps(order)) as path:
         argv = [*_program(launch, viewed=site.viewed), path]
         command = site.wrap(Command(argv, site.environment(), "/", owner))
-        return steps.run(StagingStep(Cause.DATA, command, data.name, site.inside, patience))
+        cause = Cause.CODE if data.is_code else Cause.DATA
+        return steps.run(StagingStep(cause, command, data.name, site.inside, patience))
 
 
 def _login(launch: LaunchArguments, index: int) -> dict[str, Any]:

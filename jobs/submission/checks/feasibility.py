@@ -23,6 +23,7 @@ from jobs.facilities import (
     Facilities,
     lies_in,
     local_path,
+    setting_of_code,
     split_data,
     without_login,
 )
@@ -285,9 +286,7 @@ class _Check:
             setting = "datasets" if split_data(uri) is None else "data_from"
             yield self._problem("data_not_mapped", pointer, without, place=shown, setting=setting)
         elif mount.purpose is MountPurpose.CODE and not mount.path:
-            yield self._problem(
-                "code_not_fetched", pointer, [Action("without_code")], place=without_login(mount.uri)
-            )
+            yield from self._fetched_code(facilities, uri, pointer)
 
     def _folder(
         self, facilities: Facilities, folder: str, pointer: str, actions: Iterable[Action]
@@ -306,9 +305,15 @@ class _Check:
             yield self._problem("code_not_known", "/code/id", without, id=code.id)
         elif folder is not None:
             yield from self._folder(facilities, folder, "/code/uri", without)
-        elif not facilities.fetches_code(code.uri):
-            params = {"place": without_login(code.uri), "setting": "code_from"}
-            yield self._problem("code_not_fetched", "/code/uri", without, **params)
+        else:
+            yield from self._fetched_code(facilities, code.uri, "/code/uri")
+
+    def _fetched_code(self, facilities: Facilities, uri: str, pointer: str) -> Iterator[Problem]:
+        """Yield a problem with code that the cluster does not fetch, and the setting that would admit it."""
+        if not facilities.fetches_code(uri):
+            setting = setting_of_code(uri)
+            params = {"place": without_login(uri), **({"setting": setting} if setting else {})}
+            yield self._problem("code_not_fetched", pointer, [Action("without_code")], **params)
 
     def _meant(self, facilities: Facilities, uri: str) -> str:
         """Return the address with OpenPAI's names replaced, as the backends do it."""

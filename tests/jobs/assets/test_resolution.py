@@ -287,10 +287,11 @@ def test_code_source_uses_revision_of_the_job_or_its_own(
     assert code.path == "/root/code"
 
 
-def test_code_source_with_submodules_is_noted_as_not_fetched(place: Place) -> None:
+def test_code_source_with_submodules_has_them_fetched(place: Place) -> None:
     row = make_code(place.workspace, submodules=True)
-    submitted = submission.submit(place.owner, Document(dlc(CodeSource={"CodeSourceId": row.key}), "dlc"))
-    assert "code_without_submodules" in {note.code for note in submitted.notes}
+    code = kept(accepted(place, dlc(CodeSource={"CodeSourceId": row.key}))).code
+    assert code is not None
+    assert code.submodules
 
 
 # --- images ----------------------------------------------------------------------------------------------

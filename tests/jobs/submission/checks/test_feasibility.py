@@ -221,8 +221,18 @@ def test_folder_is_accepted_only_when_admitted_by_settings(
         assert [each.code for each in refused(place, text)] == ["folder_not_admitted"]
 
 
-@pytest.mark.parametrize("uri", ["hdfs://host:9000/code", "https://git.example.com/a.git"])
-def test_code_dir_not_fetched_is_refused_and_can_be_dropped(place: Place, uri: str) -> None:
+@pytest.mark.parametrize(
+    ("uri", "setting"),
+    [
+        ("hdfs://host:9000/code", "hdfs"),
+        ("https://git.example.org/a.git", "code_from"),
+        ("oss://bucket/code", "data_from"),
+        ("ftp://host/code", None),
+    ],
+)
+def test_code_dir_not_fetched_is_refused_and_can_be_dropped(
+    place: Place, uri: str, setting: str | None
+) -> None:
     told(place, Facilities(images=False, plain=False, code=("https://git.example.com",)))
     text = v1(codeDir=uri)
     (found,) = refused(place, text)
@@ -231,7 +241,18 @@ def test_code_dir_not_fetched_is_refused_and_can_be_dropped(place: Place, uri: s
         "/mounts/1/uri",
         ["without_code"],
     )
+    assert found.params.get("setting") == setting
     assert submission.submit(place.owner, Document(after(text, found, "without_code"))).job.pk
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://host:9000/code", "https://git.example.com/a.git", "s3://sets/code", "git@host:x/y"]
+)
+def test_code_dir_that_settings_admit_is_accepted(place: Place, uri: str) -> None:
+    data = ("hdfs://host:9000", "s3://*")
+    code = ("https://git.example.com", "ssh://host")
+    told(place, Facilities(images=False, plain=False, code=code, data=data))
+    assert submission.submit(place.owner, Document(v1(codeDir=uri))).job.pk
 
 
 def test_data_dir_on_foreign_storage_is_accepted(place: Place) -> None:
