@@ -70,7 +70,8 @@ class Facilities:
     `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
     share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
     `silent`; None where the backend looks for none.  `network` is the one that a job has, `image_network`
-    that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.
+    that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.  `hdfs` are
+    the namenodes whose HTTP interface the settings name.
     """
 
     images: bool
@@ -88,6 +89,7 @@ class Facilities:
     network: str = ""
     image_network: str = ""
     network_lacks: tuple[str, ...] = ()
+    hdfs: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the facilities as they are stored with the cluster."""
@@ -102,7 +104,7 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        for name in ("data", "datasets", "code", "code_ids", "network_lacks"):
+        for name in ("data", "datasets", "code", "code_ids", "network_lacks", "hdfs"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         return cls(**known)
@@ -122,7 +124,9 @@ class Facilities:
     def fetches_code(self, uri: str) -> bool:
         """Tell whether code may be fetched from the address."""
         parts = split_code(uri)
-        if parts is not None and parts.scheme in (*STORES, HDFS):
+        if parts is not None and parts.scheme == HDFS:
+            return covers_data(self.hdfs, uri)
+        if parts is not None and parts.scheme in STORES:
             return self.fetches_data(uri)
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False

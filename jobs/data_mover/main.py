@@ -1,4 +1,4 @@
-"""Bringing data to a job and back: `main.py ORDER`, and `main.py --git …` before a command of git.
+"""Bringing data to a job and back: `main.py ORDER [FOLDER LOGIN]`; `main.py --git …` begins git.
 
 An order is a JSON file that only the job's user can read; it is removed at once.  What is said goes to the
 job's log.
@@ -527,15 +527,23 @@ DO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
 }
 
 
-def carry(path: str) -> int:
-    """Do what the order says; how the process ends."""
+def carry(path: str, folder: str = "", login: str = "") -> int:
+    """Do what the order says, in `folder` if one is given; how the process ends.
+
+    `login` is a file that may have the `user` and the `password`, where the order has none.  An order without
+    `inside` is of a job that could connect to anywhere itself.
+    """
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 removed while it is open
         os.unlink(path)  # noqa: PTH108
         order = json.load(file)
+    with contextlib.suppress(FileNotFoundError), open(login, encoding="utf-8") as file:  # noqa: PTH123
+        order |= json.load(file)
+    order["folder"] = folder or order.get("folder")
     sys.path.insert(1, order["site"])
     os.umask(0o022)
-    order["allowed"] = guard.Allowed(order["inside"])
-    guard.keep_to(order["allowed"])
+    order["allowed"] = guard.Allowed(order["inside"] or ())
+    if order["inside"] is not None:
+        guard.keep_to(order["allowed"])
     hidden = [text for text in (order["password"],) if text]
     try:
         DO[order["do"]](order)
@@ -589,6 +597,6 @@ def git(uri: str, inside: str, argv: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "--git":
         sys.exit(git(sys.argv[2], sys.argv[3], sys.argv[4:]))
-    code = carry(sys.argv[1])
+    code = carry(*sys.argv[1:])
     sys.stdout.flush()
     os._exit(code)  # threads of libraries are not waited for

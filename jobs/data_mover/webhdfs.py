@@ -1,7 +1,7 @@
 """Files of an HDFS by its HTTP interface, WebHDFS (Apache Hadoop, "WebHDFS REST API"; HttpFS speaks it too).
 
-The user's name is told, not proved: Hadoop's own simple authentication.  A namenode that an admin maps may send
-us to its datanodes, wherever they are in this network.
+The user's name is told, not proved: Hadoop's own simple authentication.  A namenode that an admin maps may
+send us to its datanodes, wherever they are in this network.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from jobs.backends.local import machine
 from jobs.backends.settings import (
     FROZEN,
     InvalidSettings,
+    Namenodes,
     Natural,
     Positive,
     SettingProblem,
@@ -29,7 +30,7 @@ from jobs.backends.settings import (
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import Dataset, MountSettings
-from jobs.facilities import HDFS, HOST_NETWORK, OWN_NETWORK, WEB, Facilities, split_data
+from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.engine import Detection
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
@@ -74,21 +75,11 @@ def _check_range(value: str) -> str:
     return str(network)
 
 
-def _check_namenodes(namenodes: dict[str, str]) -> dict[str, str]:
-    """Refuse what does not map an HDFS address to an address of the web."""
-    for name, address in namenodes.items():
-        here, there = split_data(name), split_data(address)
-        if here is None or here.scheme != HDFS or there is None or there.scheme not in WEB:
-            raise invalid("no_namenode", value=f"{name}: {address}")
-    return namenodes
-
-
 AddressRange = Annotated[str, AfterValidator(_check_range)]
 NamedFolders = Annotated[
     tuple[SharedFolderRule, ...],
     BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),
 ]
-Namenodes = Annotated[dict[str, str], AfterValidator(_check_namenodes)]
 Datasets = dict[str, Annotated[Dataset, BeforeValidator(_read_dataset)]]
 
 
@@ -247,6 +238,7 @@ class LocalConfig(Settings):
             network=network,
             image_network=self.network_of(isolation, found.command),
             network_lacks=self.network_lacks(),
+            hdfs=tuple(self.hdfs),
         )
 
     def total(self) -> machine.Total:

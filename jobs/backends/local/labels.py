@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.backends.settings import NAMENODES
 from jobs.backends.settings import mark as _
 
 LABEL: Final = _("This machine")
@@ -111,13 +112,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Internal data hosts"),
         _("Hosts on the internal network, with ports, from which data can be fetched, one per line."),
     ),
-    "hdfs": (
-        _("HDFS namenodes"),
-        _(
-            "HDFS addresses mapped to the namenode's HTTP interface (WebHDFS or HttpFS), as JSON: "
-            '{"hdfs://namenode:9000": "http://namenode:9870"}.'
-        ),
-    ),
+    "hdfs": NAMENODES,
     "data_mib": (_("Data size (MiB)"), _("Maximum size of the data fetched to one location.")),
     "cache_mib": (
         _("Cache per user (MiB)"),
@@ -137,7 +132,6 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
 
 PROBLEMS: Final[Mapping[str, str]] = {
     "no_range": _("%(value)s: enter a private IPv4 range of at least /24, e.g. 10.66.0.0/16."),
-    "no_namenode": _("%(value)s: enter hdfs://host:port and http://host:port or https://host:port."),
     "overlap": _("Overlaps %(other)s."),
     "no_folder": _(
         '%(path)s: enter an absolute path with workspaces (a list of short names, or "*" for all) and write.'

@@ -15,7 +15,16 @@ from jobs.backends.staging.mounts import CODE_DIR_BYTES, EMPTY_SCHEME, MountPlan
 from jobs.backends.staging.remotes import Remote
 from jobs.data_mover.archives import SUFFIXES, is_archive
 from jobs.dialects import placeholders
-from jobs.facilities import CODE_SCHEMES, HDFS, STORES, WEB, covering_code, local_path, split_code
+from jobs.facilities import (
+    CODE_SCHEMES,
+    HDFS,
+    STORES,
+    WEB,
+    covering_code,
+    local_path,
+    setting_of_code,
+    split_code,
+)
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_specs import CodeSpec
 from jobs.spec import CodeSource, Mount, MountPurpose
@@ -60,7 +69,7 @@ def resolve_source(source: CodeSource, rules: CodeRules) -> CodeSource:
         if source.id and not source.uri:
             raise refusal("code_unknown", id=source.id, setting="code_sources")
         return source
-    values = {
+    values: dict[str, str | bool] = {
         "uri": known.uri,
         "branch": source.branch or known.branch,
         "commit": source.commit or known.commit,
@@ -94,7 +103,7 @@ def add_code(
 
 
 def is_code_dir_elsewhere(mount: Mount, uri: str) -> bool:
-    """Tell whether a mount is OpenPAI's codeDir and no folder or upload of this console; `uri` is resolved."""
+    """Tell whether a mount is OpenPAI's codeDir and neither a folder nor an upload; `uri` is resolved."""
     ours = local_path(uri) is not None or trees.tree_id_of(uri) is not None or uri.startswith(EMPTY_SCHEME)
     return mount.purpose is MountPurpose.CODE and not (mount.path or mount.id or ours)
 
@@ -135,19 +144,18 @@ def _add_transfer(
     read_only: bool = False,
 ) -> None:
     """Have an archive or a folder brought by the data mover."""
-    shown, inside = without_login(source.uri), tuple[str, ...]()
+    shown = without_login(source.uri)
     if source.branch or source.commit:
         raise refusal("code_address", place=shown)
-    if source.uri.startswith(tuple(f"{scheme}://" for scheme in WEB)):
-        covering = _check_address(shown, rules)
-        place: Remote | None = Remote(shown, shown)
-        inside = remotes.named_hosts(tuple(covering))
-    else:
-        place = layer.data_rules.read(source.uri, remotes.options_of(source.uri, env))
-        if place is None or not layer.data_rules.cover(source.uri):
-            setting = HDFS if source.uri.startswith(f"{HDFS}://") else "data_from"
-            raise refusal("code_not_allowed", place=shown, setting=setting)
-    layer.fetch_code(source.uri, place, path, rules.most_bytes, inside, read_only=read_only)
+    if source.uri.partition("://")[0] in WEB:
+        inside = remotes.named_hosts(tuple(_check_address(shown, rules)))
+        place = Remote(shown, shown)
+        layer.fetch_code(source.uri, place, path, rules.most_bytes, inside, read_only=read_only)
+        return
+    found = layer.data_rules.read(source.uri, remotes.options_of(source.uri, env))
+    if found is None or not layer.data_rules.cover(source.uri):
+        raise refusal("code_not_allowed", place=shown, setting=setting_of_code(source.uri))
+    layer.fetch_code(source.uri, found, path, rules.most_bytes, (), read_only=read_only)
 
 
 def _repository(source: CodeSource, rules: CodeRules, layer: MountPlanner) -> CodeSpec:

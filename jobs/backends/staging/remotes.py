@@ -20,7 +20,7 @@ _OPTIONS: Final = {
     "s3": {"endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION"},
     "oss": {"endpoint": "OSS_ENDPOINT", "region": "OSS_REGION"},
 }
-"""The variables in which a job may have a store's endpoint and region, as the vendors' own tools have them."""
+"""The variables in which a job may have a store's endpoint and region: those of the vendors' own tools."""
 
 _OSS_HOST: Final = ".aliyuncs.com"
 _BOS_HOST: Final = ".bcebos.com"

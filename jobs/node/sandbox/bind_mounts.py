@@ -42,8 +42,9 @@ def open_all(launch: LaunchArguments) -> list[BindMount]:
 
 def read_only_data(plan: Plan) -> list[MountSpec]:
     """Return the read-only mounts into which data, or code by git, is staged first."""
-    fetched = (*plan.datas, *(code for code in plan.codes if code.git and code.bound != IN_WORK))
-    bounds = (plan.bounds[each.bound] for each in fetched)
+    fetched = [data.bound for data in plan.datas]
+    fetched += [code.bound for code in plan.codes if code.git and code.bound != IN_WORK]
+    bounds = (plan.bounds[number] for number in fetched)
     return [bound for bound in bounds if bound.read_only]
 
 

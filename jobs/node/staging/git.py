@@ -1,8 +1,8 @@
 """Fetching code with git: what it is called with, and an environment in which it believes nobody but us.
 
 It runs as the job's user, where the job will run, so that a hostile repository gains nothing that the
-job's own command would not have.  Even so: no hooks, no configuration but this, no other protocol than the one
-that was allowed, and no question to anybody.  Submodules are fetched where they are asked for, from the
+job's own command would not have.  Even so: no hooks, no configuration but this, no other protocol than the
+one that was allowed, and no question to anybody.  Submodules are fetched where they are asked for, from the
 repository's own host.
 """
 

@@ -11,7 +11,7 @@ from jobs.node.measure import StepBudget
 from jobs.node.sandbox.bind_mounts import open_source
 from jobs.node.sandbox.root_file_system import BindMount
 from jobs.node.staging import data_transfer, git, mount_paths
-from jobs.node.staging.mount_specs import MountKind, MountSpec
+from jobs.node.staging.mount_specs import CodeSpec, MountKind, MountSpec
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.outcome import Cause, Exit
 from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner

@@ -6,7 +6,9 @@ Hadoop 3) has them, with redirections to another port, and says in its `Server` 
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,19 @@ import pytest
 
 API = "/webhdfs/v1"
 TIME_MS = 1_700_000_000_000
+
+
+def tar(*entries: tarfile.TarInfo | tuple[str, str], mode: str = "w:gz") -> bytes:
+    """An archive of files by name and text, and of other entries."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
+        for each in entries:
+            info, text = (
+                (each, "") if isinstance(each, tarfile.TarInfo) else (tarfile.TarInfo(each[0]), each[1])
+            )
+            info.size, info.mode = len(text), 0o755
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return file.getvalue()
 
 
 @dataclass

@@ -25,7 +25,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import CodeSource, Mount, MountPurpose, Resources
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
-from tests.jobs.backends.hdfs import StandInHdfs, hdfs, served
+from tests.jobs.backends.hdfs import StandInHdfs, hdfs, served, tar
 from tests.jobs.backends.local import goods
 from tests.jobs.backends.local.buckets import Store, bucket
 from tests.jobs.backends.local.test_code import Smart
@@ -34,19 +34,6 @@ __all__ = ["bucket", "hdfs"]
 
 KEY = {"token": "s3cret"}
 ROOM = Resources(cpu_milli=1000, memory_mib=512)
-
-
-def tar(*entries: tarfile.TarInfo | tuple[str, str], mode: str = "w:gz") -> bytes:
-    """An archive of files by name and text, and of other entries."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
-        for each in entries:
-            info, text = (
-                (each, "") if isinstance(each, tarfile.TarInfo) else (tarfile.TarInfo(each[0]), each[1])
-            )
-            info.size, info.mode = len(text), 0o755
-            archive.addfile(info, io.BytesIO(text.encode()))
-    return file.getvalue()
 
 
 def link(path: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:

@@ -15,7 +15,10 @@ from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, 
 from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, role, wait_until_over
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.hdfs import StandInHdfs, hdfs, tar
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+
+__all__ = ["hdfs"]
 
 
 def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
@@ -184,3 +187,23 @@ def test_virtual_environment_is_active_at_command_start(on_slurm: SlurmBench, tm
     tool.chmod(0o755)
     handle, _seen = run(on_slurm, role("tool"), software=Software(venv=str(tmp_path / "venv")))
     assert log_of(on_slurm.backend, handle) == f"{tmp_path}/venv\n"
+
+
+def test_code_archive_and_code_dir_of_hdfs_are_staged_on_nodes(
+    on_slurm: SlurmBench, hdfs: StandInHdfs
+) -> None:
+    hdfs.files |= {"/code/x/main.py": b"code\n", "/code/tool.tar.gz": tar(("bin/say", "echo packed\n"))}
+    backend = Releasing(replace(on_slurm.config, hdfs=hdfs.settings))
+    code_dir = Mount(uri=f"{hdfs.name}/code/x", purpose=MountPurpose.CODE, read_only=True)
+    command = "tool/bin/say; cat $PAI_CODE_DIR/main.py; touch $PAI_CODE_DIR/x 2>/dev/null || echo shut"
+    code = CodeSource(uri=f"{hdfs.name}/code/tool.tar.gz")
+    handle = backend.submit(on_slurm.submission(role(command, replicas=2), mounts=(code_dir,), code=code))
+    seen = wait_until_over(backend, handle, timeout=90)
+    log = log_of(backend, handle)
+    assert seen.state is State.SUCCEEDED, log
+    assert log.splitlines()[-3:] == ["packed", "code", "shut"]
+    for uri, why in (("hdfs://other:9000/x", "code_not_allowed"), ("ftp://host/x", "code_elsewhere")):
+        other = Mount(uri=uri, purpose=MountPurpose.CODE)
+        with pytest.raises(Refused) as refused:
+            backend.submit(on_slurm.submission(mounts=(other,)))
+        assert refused.value.reason.params["why"] == why
