@@ -60,6 +60,13 @@ CODE_BYTES: Final = 2 << 30
 _MOVER: Final = "$stage/mover.pyz"
 _END_OF_MOVER: Final = "END_OF_MOVER"
 
+STORE: Final = '"${{XDG_CACHE_HOME:-$HOME/.cache}}/job-console/{person}/packages"'
+STORE_BYTES: Final = 20 << 30
+UNUSED_S: Final = 30 * 24 * 3600
+"""Environments of libraries: of the UNIX user, and of the person where several have one user.  Running jobs on
+other nodes hold no lock, so what was used lately stays."""
+
+_STORE: Final = "\0store"
 _AT: Final = "\0at"
 _RENDERED: Final = {_AT: '"$at"'}
 
@@ -145,7 +152,7 @@ def render_prolog(submission: Submission, config: SlurmConfig) -> str:
     steps = [_step("code", piece.code.name, f"code_{index}") for index, piece in enumerate(what.pieces)]
     settled: list[str] = []
     if what.packages is not None:
-        staged += ["packages() {", f"  {_pip_command(what)}", "}"]
+        staged += ["packages() {", f"  {_pip_command(what, submission.person.number)}", "}"]
         steps.append(_step("packages", pip.about(what.packages), "packages"))
         settled = [f"export {name}={value}" for name, value in _visible().items()]
     return "\n".join(
@@ -476,14 +483,15 @@ def _render_command(argv: Sequence[str]) -> str:
     return patience + " ".join(_RENDERED.get(word) or shlex.quote(word) for word in argv)
 
 
-def _pip_command(what: StagingPlan) -> str:
-    """Return pip's command; packages are installed beside the code."""
+def _pip_command(what: StagingPlan, person: int) -> str:
+    """Return the installer's command; the job finds its packages beside the code."""
     packages = what.packages
     assert packages is not None
     directory = packages.directory and mount_paths.locate(packages.directory)
-    rendered = {f"{_AT}/.local/packages": f'"{PACKAGES}/.local/packages"'}
-    rendered[f"{_AT}/requirements.txt"] = f"{_node_path(what, directory)}/requirements.txt"
-    argv = pip.arguments(PackageSpec(packages.names, _AT if directory else ""), _AT)
+    rendered = {pip.own_folder(_AT): f'"{pip.own_folder(PACKAGES)}"', _STORE: STORE.format(person=person)}
+    rendered[_AT] = _node_path(what, directory)
+    given = PackageSpec(packages.names, _AT if directory else "", cache_bytes=STORE_BYTES)
+    argv = pip.arguments(given, _AT, _STORE, unused_s=UNUSED_S)
     said = " ".join(rendered.get(word) or shlex.quote(word) for word in argv)
     settings = " ".join(f"{name}={value}" for name, value in pip.configuration().items())
     return f'PYTHONUSERBASE="{PACKAGES}/.local" {settings} timeout {PATIENCE_S} sh -c {said}'

@@ -136,14 +136,14 @@ def test_pip_without_user_site_installs_into_folder(bench: LocalBench, place: Pa
 
 def test_pip_receives_arguments_never_a_shell_line() -> None:
     packages = PackageSpec(("a; rm -rf /", "--user"), "/x y", 10)
-    script, name, _, _, target, cache, most, *rest = pip.arguments(packages, "/job")
-    assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
-    assert (cache, most) == ("", "0")
-    assert rest == ["-r", "/x y/requirements.txt", "--", "a; rm -rf /", "--user"]
+    script, name, _, _, how, target, store, most, unused_s, *rest = pip.arguments(packages, "/job")
+    assert (script, name, how, target) == (pip.SCRIPT, "sh", "links", "/job/.local")
+    assert (store, most, unused_s) == ("", "0", "3600")
+    assert rest == ["/x y", "a; rm -rf /", "--user"]
     assert pip.visible({"PATH": "/bin", "PYTHONPATH": "/mine"}, "/job") == {
         "PYTHONUSERBASE": "/job/.local",
         "PYTHONPATH": "/job/.local/packages:/mine",
-        "PATH": "/job/.local/bin:/job/.local/packages/bin:/bin",
+        "PATH": "/job/.local/conda/bin:/job/.local/bin:/job/.local/packages/bin:/bin",
     }
     told = pip.visible({}, "/job")
     assert pip.on_path({**told, "PATH": "/usr/bin"})["PATH"] == f"{told[pip.BIN]}:/usr/bin"
@@ -212,7 +212,7 @@ def test_pip_in_container_installs_in_similar_container_first(
         assert f"user: {bench.config.uid_base + 7} cwd: /job index: {index}" in log
         assert "file" in log.splitlines()
         if state is State.SUCCEEDED:
-            path = "/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
+            path = "/job/.local/conda/bin:/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
             assert log.splitlines()[-2:] == ["echo installed", f"{path} /job/.local"]
         else:
             assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
