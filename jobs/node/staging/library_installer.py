@@ -1,10 +1,10 @@
 """Installs a job's libraries: run by the job's own Python, whichever that is, from its text alone.
 
 Arguments: HOW TARGET STORE MOST AGE SOURCE NAMES…  The environment is made once in a folder of STORE that is
-named by all that decides about it, under a lock; every replica finds its files, which are read-only, in TARGET:
-by `links`, or as `copies` where the command will not see the store.  Without a STORE, or where a local folder is
-named, which may change, it is made in TARGET itself.  Environments that nobody uses, and nobody has used for AGE
-seconds, are removed once all take MOST bytes.
+named by all that decides about it, under a lock; every replica finds its files, which are read-only, in
+TARGET: by `links`, or as `copies` where the command will not see the store.  Without a STORE, or where a
+local folder is named, which may change, it is made in TARGET itself.  Environments that nobody uses, and
+nobody has used for AGE seconds, are removed once all take MOST bytes.
 
 SOURCE is a file or a folder with one: requirements.txt (pip), environment.yml (conda, mamba or micromamba),
 uv.lock or pyproject.toml (uv, or else pip).
@@ -37,7 +37,7 @@ ENVIRONMENT = ".environment"
 _SETTINGS = ("PIP_", "UV_", "CONDARC", "CONDA_CHANNELS", "CONDA_OVERRIDE_", "MAMBA_")
 _PLAIN_OPTIONS = ("--hash", "--index-url", "--extra-index-url", "--pre", "--prefer-binary", "--only-binary")
 _LOCAL_SOURCE = re.compile(
-    r"""(path|directory|editable)\s*=\s*"(?!\.")|^\s*-\s+(-|\.|/|file:)""", re.MULTILINE
+    r"""=\s*\{\s*(path|directory|editable)\s*=\s*"(?!\.")|^\s*-\s+(-|\.|/|file:)""", re.MULTILINE
 )
 
 
@@ -183,9 +183,9 @@ def make_uv(target: str, file: str, names: list[str]) -> None:
     source = ["-r", file]
     if file.endswith(".lock"):
         source = ["-r", f"{target}/requirements.txt"]
-        frozen = ["--frozen", "--no-dev", "--no-emit-project", "--quiet", "--project", project]
+        frozen = ["--frozen", "--no-dev", "--no-emit-project", "--no-cache", "--quiet", "--project", project]
         call("uv", "export", *frozen, "--output-file", f"{target}/requirements.txt")
-    place = ["--python", sys.executable, "--target", f"{target}/packages", "--no-cache"]
+    place = ["--python", sys.executable, "--target", f"{target}/packages", "--no-cache", "--project", project]
     call("uv", "pip", "install", *place, *source, *names)
 
 

@@ -33,7 +33,7 @@ def arguments(
     """Return a shell's arguments.
 
     `work` is the replica's own folder, `store` where the person's environments are, '' for none; of those
-    only what was not used for `unused_s` seconds is removed.  With `copies` the command will not see the store.
+    only what was not used for `unused_s` seconds is removed.  With `copies` the command will not see it.
     """
     how = "copies" if copies else "links"
     kept = [how, own_folder(work), store, str(packages.cache_bytes), str(unused_s)]

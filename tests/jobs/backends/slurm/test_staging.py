@@ -16,6 +16,7 @@ from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.hdfs import StandInHdfs, hdfs, tar
+from tests.jobs.backends.local.goods import wheel
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 
 __all__ = ["hdfs"]
@@ -113,6 +114,20 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr("tiny-1.dist-info/RECORD", "")
     return name
 """
+
+
+def test_packages_are_installed_once_for_all_jobs_of_the_person(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    wheel(tmp_path)
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    asked = Requirements(packages=("tiny==1.0",))
+    for words in ("Successfully installed", "as they were installed before"):
+        handle, seen = run(on_slurm, role("tiny-says"), env=env, requirements=asked)
+        log = log_of(on_slurm.backend, handle)
+        assert seen.state is State.SUCCEEDED, log
+        assert words in log
+        assert log.endswith("tiny says hello\n")
+    (environment,) = (tmp_path / "cache" / "job-console").glob("*/packages/*/bin")
+    assert environment.is_dir()
 
 
 def test_unavailable_packages_fail_job_with_reason(on_slurm: SlurmBench) -> None:
