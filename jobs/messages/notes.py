@@ -81,6 +81,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
             "enforced there."
         ),
     ),
+    "location_told": (
+        _("%(cluster)s passes %(place)s to the job as an address: nothing is fetched from there or stored."),
+    ),
+    "libraries_need_program": (
+        _("%(file)s is installed with %(programs)s: it must be on the job's PATH, or in its image."),
+    ),
     "asset_unknown": (_("%(id)s is not registered in this console; the target cluster must know it."),),
     "asset_takes_secret": (
         _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),

@@ -18,6 +18,7 @@ from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
 from jobs.facilities import (
+    HDFS,
     HOST_NETWORK,
     OWN_NETWORK,
     Facilities,
@@ -65,6 +66,13 @@ NEEDS_SLURM: Final = "needs_slurm"
 UNKNOWN_SIZE: Final = "amounts_unknown"
 
 NO_EFFECT: Final = "no_effect"
+
+_LIBRARY_PROGRAMS: Final = {
+    ".yml": "conda, mamba, micromamba",
+    ".yaml": "conda, mamba, micromamba",
+    ".lock": "uv",
+}
+"""Programs that install what a file names, by its suffix."""
 
 _DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
 _OF_THE_JOB: Final = ("emptydir://", "job://")
@@ -134,8 +142,24 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
         yield Note("image_not_used", "", {"cluster": cluster, "image": image})
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
         yield Note("ports_moved", "", {"cluster": cluster, "label": label})
+    for index, mount in enumerate(spec.mounts):
+        if _is_only_told(facilities, mount):
+            params = {"cluster": cluster, "place": without_login(mount.uri)}
+            yield Note("location_told", f"/mounts/{index}/uri", params)
+    if file := next((each for each in _LIBRARY_PROGRAMS if spec.requirements.directory.endswith(each)), ""):
+        params = {"file": spec.requirements.directory, "programs": _LIBRARY_PROGRAMS[file]}
+        yield Note("libraries_need_program", "/requirements/directory", params)
     if _is_restricted(quota) and _network(facilities, spec) == HOST_NETWORK:
         yield Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name})
+
+
+def _is_only_told(facilities: Facilities, mount: Mount) -> bool:
+    """Tell whether a directory of an HDFS is neither fetched nor stored."""
+    return (
+        mount.uri.startswith(f"{HDFS}://")
+        and not (mount.path or mount.purpose is MountPurpose.CODE)
+        and not (facilities.knows_dataset(mount.id, mount.uri) or facilities.fetches_data(mount.uri))
+    )
 
 
 def _unused_fields(quota: Quota, spec: JobSpec) -> Iterator[Note]:

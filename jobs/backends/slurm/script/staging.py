@@ -63,8 +63,10 @@ _END_OF_MOVER: Final = "END_OF_MOVER"
 STORE: Final = '"${{XDG_CACHE_HOME:-$HOME/.cache}}/job-console/{person}/packages"'
 STORE_BYTES: Final = 20 << 30
 UNUSED_S: Final = 30 * 24 * 3600
-"""Environments of libraries: of the UNIX user, and of the person where several have one user.  Running jobs on
-other nodes hold no lock, so what was used lately stays."""
+"""Environments of libraries: of the UNIX user, and of the person where several have one user.
+
+Running jobs on other nodes hold no lock, so what was used lately stays.
+"""
 
 _STORE: Final = "\0store"
 _AT: Final = "\0at"
@@ -203,7 +205,8 @@ def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
 
 
 def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Iterator[tuple[str, str]]:
-    login = placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
+    of_hdfs = source.uri.startswith(f"{HDFS}://")  # to which everybody is known by the own name
+    login = "" if of_hdfs else placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
     key = placeholders.fill(code_sources.key_of(source.uri), submission.secrets)
     if login and code_sources.needs_no_git(source):
         user, _, password = login.partition(":")
@@ -259,7 +262,8 @@ def _plan_code(source: CodeSource, submission: Submission, config: SlurmConfig) 
         raise refusal("code_unknown", id=source.id, setting="code_sources")
     path = mount_paths.locate(source.path or code_sources.folder_name(without_login(source.uri)))
     if code_sources.needs_no_git(source):
-        return CodePiece(path, *_plan_transfer(source, submission, config, CODE_BYTES))
+        order = _order(source, submission, config, CODE_BYTES)
+        return CodePiece(path, CodeSpec(0, uri=order["name"]), order=json.dumps(order))
     return CodePiece(path, _repository(source))
 
 
@@ -277,35 +281,33 @@ def _plan_code_dir(uri: str, submission: Submission, config: SlurmConfig) -> Cod
     """Plan OpenPAI's codeDir elsewhere, which is read-only."""
     source, parts, path = CodeSource(uri=uri), split_code(uri), _code_dir_path(uri)
     if code_sources.needs_no_git(source):
-        code, _, order, _ = _plan_transfer(source, submission, config, CODE_DIR_BYTES)
-        return CodePiece(path, code, True, order, CODE_DIR_LOGIN)
+        order = _order(source, submission, config, CODE_DIR_BYTES)
+        return CodePiece(path, CodeSpec(0, uri=order["name"]), True, json.dumps(order), CODE_DIR_LOGIN)
     if parts is None or parts.scheme not in CODE_SCHEMES:
         raise refusal("code_elsewhere", place=without_login(uri))
     return CodePiece(path, _repository(source), True, login=CODE_DIR_LOGIN)
 
 
-def _plan_transfer(
-    source: CodeSource, submission: Submission, config: SlurmConfig, most: int
-) -> tuple[CodeSpec, bool, str, str]:
-    """Return what a piece says of code that the data mover fetches."""
+def _order(source: CodeSource, submission: Submission, config: SlurmConfig, most: int) -> dict[str, Any]:
+    """Return the data mover's order for code that needs no git."""
     shown = without_login(source.uri)
+    scheme = shown.partition(":")[0]
     if source.branch or source.commit:
         raise refusal("code_address", place=shown)
-    scheme = shown.partition(":")[0]
-    rules = remotes.DataRules(hdfs=config.hdfs)
-    place = remotes.Remote(shown, shown) if scheme not in (HDFS, *STORES) else rules.read(source.uri, {})
-    if place is None or scheme in STORES:
-        raise (
-            refusal("code_not_allowed", place=shown, setting=HDFS)
-            if scheme == HDFS
-            else refusal("code_elsewhere", place=shown)
-        )
-    order: dict[str, Any] = {
+    if scheme in STORES:
+        raise refusal("code_elsewhere", place=shown)
+    of_hdfs = scheme == HDFS
+    place = (
+        remotes.DataRules(hdfs=config.hdfs).read(source.uri, {}) if of_hdfs else remotes.Remote(shown, shown)
+    )
+    if place is None:
+        raise refusal("code_not_allowed", place=shown, setting=HDFS)
+    return {
         "do": "fetch",
         "name": shown,
         "uri": place.uri,
         "endpoint": place.endpoint,
-        "user": submission.person.name if scheme == HDFS else "",
+        "user": submission.person.name if of_hdfs else "",
         "password": "",
         "inside": None,
         "most": most,
@@ -314,7 +316,6 @@ def _plan_transfer(
         "cache_most": 0,
         "site": "",
     }
-    return CodeSpec(0, uri=shown), False, json.dumps(order), ""
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:

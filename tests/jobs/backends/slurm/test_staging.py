@@ -55,6 +55,17 @@ def test_repository_code_is_staged_at_requested_commit(on_slurm: SlurmBench, rep
     assert len(fetched) == len({one.node for one in seen.replicas}), "once on each node"
 
 
+def test_submodules_are_staged_on_nodes(on_slurm: SlurmBench, repository: Path) -> None:
+    inner = repository.with_name("inner")
+    git(repository.parent, "clone", "--quiet", str(repository), str(inner))
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(inner), "lib")
+    git(repository, "commit", "--quiet", "--message", "with a submodule")
+    code = CodeSource(uri=f"file://{repository}", path="src", branch="main", submodules=True)
+    handle, seen = run(on_slurm, role("sh src/lib/say"), code=code)
+    assert seen.state is State.SUCCEEDED, seen.reason
+    assert log_of(on_slurm.backend, handle) == "two\n"
+
+
 def test_missing_code_branch_fails_job_with_reason(on_slurm: SlurmBench, repository: Path) -> None:
     code = CodeSource(uri=f"file://{repository}", branch="nowhere")
     _handle, seen = run(on_slurm, role("echo ran", replicas=2), code=code)

@@ -249,16 +249,34 @@ def test_code_dir_not_fetched_is_refused_and_can_be_dropped(
     "uri", ["hdfs://host:9000/code", "https://git.example.com/a.git", "s3://sets/code", "git@host:x/y"]
 )
 def test_code_dir_that_settings_admit_is_accepted(place: Place, uri: str) -> None:
-    data = ("hdfs://host:9000", "s3://*")
-    code = ("https://git.example.com", "ssh://host")
-    told(place, Facilities(images=False, plain=False, code=code, data=data))
+    code, hdfs = ("https://git.example.com", "ssh://host"), ("hdfs://host:9000",)
+    told(place, Facilities(images=False, plain=False, code=code, data=("s3://*",), hdfs=hdfs))
     assert submission.submit(place.owner, Document(v1(codeDir=uri))).job.pk
 
 
 def test_data_dir_on_foreign_storage_is_accepted(place: Place) -> None:
     told(place, NOTHING)
     text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
-    assert submission.submit(place.owner, Document(text)).job.pk
+    submitted = submission.submit(place.owner, Document(text))
+    told_only = [note.pointer for note in submitted.notes if note.code == "location_told"]
+    assert told_only == ["/mounts/0/uri", "/mounts/1/uri"]
+    told(place, Facilities(images=False, plain=False, data=("hdfs://host:9000",)))
+    submitted = submission.submit(place.owner, Document(text.replace('"train"', '"train2"')))
+    assert not [note for note in submitted.notes if note.code == "location_told"]
+
+
+def test_library_file_that_needs_a_program_is_noted(place: Place) -> None:
+    told(place, NOTHING)
+    text = dlc(ThirdpartyLibDir="/root/code/environment.yml")
+    (found,) = (
+        note
+        for note in submission.submit(place.owner, Document(text)).notes
+        if note.code == "libraries_need_program"
+    )
+    assert (found.pointer, found.params["programs"]) == (
+        "/requirements/directory",
+        "conda, mamba, micromamba",
+    )
 
 
 def test_code_source_unknown_or_not_admitted_is_refused(place: Place) -> None:
