@@ -5,6 +5,7 @@ While a replica is prepared its user may add to them; its command sees its own o
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -51,12 +52,10 @@ def key_in(work: str) -> str:
 
 
 def hold(folder: str, key: str) -> None:
-    """Keep the environment from being removed, until this process ends."""
-    try:
+    """Keep the environment from being removed, until this process ends; as far as its file system locks."""
+    with contextlib.suppress(OSError):
         fd = os.open(f"{folder}/{key}.lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return
-    fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def show_only(key: str) -> None:

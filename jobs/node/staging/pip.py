@@ -6,7 +6,9 @@ index.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +26,7 @@ ENVIRONMENT: Final = ".environment"
 IN_USE_S: Final = 3600
 """An environment is not removed so long after its last use, by when its users have locked it."""
 
-_INSTALLER: Final = Path(__file__).with_name("library_installer.py").read_text(encoding="utf-8")
+_INSTALLER: Final = Path(__file__).with_name("library_installer.py")
 
 
 def arguments(
@@ -37,7 +39,20 @@ def arguments(
     """
     how = "copies" if copies else "links"
     kept = [how, own_folder(work), store, str(packages.cache_bytes), str(unused_s)]
-    return [SCRIPT, "sh", "-c", _INSTALLER, *kept, packages.directory, *packages.names]
+    return [SCRIPT, "sh", "-c", _installer(), *kept, packages.directory, *packages.names]
+
+
+@cache
+def _installer() -> str:
+    """Return the installer's text for Python 3.6 and newer: without annotations."""
+    tree = ast.parse(_INSTALLER.read_text(encoding="utf-8"))
+    tree.body = [each for each in tree.body if not isinstance(each, ast.ImportFrom)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return ast.unparse(tree)
 
 
 def own_folder(work: str) -> str:

@@ -1,5 +1,6 @@
 """Python packages that are there before the command, for the job's user alone."""
 
+import ast
 import os
 import shutil
 import signal
@@ -228,7 +229,9 @@ def test_pip_without_user_site_installs_into_folder(bench: LocalBench, place: Pa
 
 def test_pip_receives_arguments_never_a_shell_line() -> None:
     packages = PackageSpec(("a; rm -rf /", "--user"), "/x y", 10)
-    script, name, _, _, how, target, store, most, unused_s, *rest = pip.arguments(packages, "/job")
+    script, name, _, text, how, target, store, most, unused_s, *rest = pip.arguments(packages, "/job")
+    ast.parse(text, feature_version=(3, 6))
+    assert "__future__" not in text
     assert (script, name, how, target) == (pip.SCRIPT, "sh", "links", "/job/.local")
     assert (store, most, unused_s) == ("", "0", "3600")
     assert rest == ["/x y", "a; rm -rf /", "--user"]
