@@ -262,12 +262,14 @@ class AfterNever(StrEnum):
 class Software(Model):
     """Software that every replica loads before its command: environment modules, then an environment.
 
-    `conda` and `venv` are folders where the job runs; a job has one of the two.
+    `conda` and `venv` are folders where the job runs; a job has one of the two.  `bccl` is Baidu's library
+    for collective communication, in place of NCCL (AIHC page, enableBccl).
     """
 
     modules: tuple[Annotated[str, Field(pattern=MODULE_NAME)], ...] = ()
     conda: str = ""
     venv: str = ""
+    bccl: bool = False
 
     @model_validator(mode="after")
     def _one_environment(self) -> Software:

@@ -85,6 +85,7 @@ class EndKind(StrEnum):
     PREEMPTION = "preemption"
     DRAIN = "drain"
     IDLE = "idle"
+    FAULT = "fault"
     COMPLETION = "completion"
 
 
@@ -141,6 +142,8 @@ class ReasonCode(StrEnum):
     PREEMPTED = "preempted"
     DRAINED = "drained"
     IDLE = "idle"
+    HANG = "hang"
+    LOG_PATTERN = "log_pattern"
     AFTER_NEVER = "after_never"
     REFUSED = "refused"
     START_FAILED = "start_failed"
@@ -217,6 +220,8 @@ ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
         ReasonCode.PREEMPTED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.IDLE: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.HANG: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.LOG_PATTERN: EndEffect(State.FAILED, Retry.COUNTED),
         ReasonCode.AFTER_NEVER: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.REFUSED: EndEffect(State.FAILED, Retry.NEVER),
         ReasonCode.START_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
@@ -255,9 +260,11 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.PREEMPTION: ReasonCode.PREEMPTED,
         EndKind.DRAIN: ReasonCode.DRAINED,
         EndKind.IDLE: ReasonCode.IDLE,
+        EndKind.FAULT: ReasonCode.HANG,
     }
 )
-"""Reason of an intended end once it is observed.  COMPLETION is absent: there the verdict decides."""
+"""Reason of an intended end once it is observed.  COMPLETION is absent: there the verdict decides.  A FAULT's
+may be LOG_PATTERN too, which its attempt has stored."""
 
 
 def sources_of(after: State) -> frozenset[State]:

@@ -7,7 +7,7 @@ from celery import shared_task
 from jobs.assets.uploads import expiry
 from jobs.live import heartbeats, triggers
 from jobs.notifications import deliveries, routing, thresholds
-from jobs.scheduling import asset_checks, cleanup, idle, reconcile
+from jobs.scheduling import asset_checks, cleanup, fault_watch, idle, reconcile
 from jobs.submission import dry_runs
 from quotas.accounts import access_keys
 from quotas.audit import audit_log
@@ -59,6 +59,12 @@ def sweep_measures() -> None:
     """Trigger a measurement of every cluster with running jobs."""
     for cluster_id in idle.due_clusters():
         triggers.trigger("measure", cluster_id)
+
+
+@shared_task
+def watch_faults() -> None:
+    """Look for faults in the output of running jobs with fault tolerance."""
+    fault_watch.watch()
 
 
 @shared_task

@@ -57,6 +57,12 @@ CONSOLE_SLOWEST_LOOK_SECONDS = env.seconds(
 INVENTORY_SECONDS = env.seconds(
     "CONSOLE_INVENTORY_SECONDS", 30, "Every cluster is asked what it has so often.", least=1
 )
+CONSOLE_FAULT_SECONDS = env.seconds(
+    "CONSOLE_FAULT_SECONDS",
+    15,
+    "The output of running jobs with fault tolerance is looked at so often.",
+    least=1,
+)
 CONSOLE_MEASURE_SECONDS = env.seconds(
     "CONSOLE_MEASURE_SECONDS", 60, "What running jobs use is measured so often.", least=1
 )
@@ -108,6 +114,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     ),
     "signatures": _every(600, "delete_expired_signatures", "logs"),
     "audit": _every(3600, "delete_old_audit_entries", "logs"),
+    "faults": _every(CONSOLE_FAULT_SECONDS, "watch_faults", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
     "uploads": _every(600, "remove_expired_uploads", "logs"),
 }

@@ -78,6 +78,11 @@ MOUNT_OPTIONS: Final = frozenset({"medium", "sizeLimit", "endpoint", "region"})
 
 _OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
 
+BCCL: Final = approximate(
+    _("BCCL is loaded where it is installed in the image or on the node; otherwise NCCL is used."),
+    "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
+)
+
 CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/scheduling/test_admission.py"
 _RECONCILE: Final = "jobs/scheduling/test_reconcile.py"
@@ -112,8 +117,14 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "jobs/dialects/test_dlc_reading.py",
     ),
     "roles[].resources.disk_mib": keep(_("The job uses its machine's disk, without a separate limit.")),
-    "reserve_after": keep(_("Resources are released when the job ends.")),
-    "fault_tolerance": keep(_("Jobs are not monitored for faults here; use retries instead.")),
+    "reserve_after": leave_to_console(
+        "jobs/scheduling/test_retention.py::test_retained_job_keeps_its_files_and_is_then_deleted",
+        _("Files are retained, then the job is deleted; resources are released when the job ends."),
+    ),
+    "fault_tolerance": leave_to_console(
+        "jobs/scheduling/test_fault_tolerance.py::test_failed_job_is_restarted_as_the_table_says",
+        _("The console itself restarts failed and hanging jobs; a note names arguments without effect."),
+    ),
     "sanity_check": keep(NOT_HERE),
     "tensorboard": keep(
         _("Start TensorBoard in the job: it is detected and can be opened from the job page.")

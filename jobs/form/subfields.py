@@ -6,14 +6,13 @@ else in the value, arguments that are not known too, stays as it was written.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-_WORD: Final = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*'|["'])+""")
-_NAME: Final = re.compile(r"--([A-Za-z][A-Za-z0-9_-]*)")
-_PLAIN: Final = re.compile(r"""[^\s"']+""")
+from jobs.dialects import fault_arguments
+from jobs.dialects.argument_text import parse_arguments, set_argument
+from jobs.dialects.fault_arguments import ArgumentKind
+
 YES_NO: Final = ("True", "False")
 
 
@@ -35,95 +34,22 @@ class KnownArgument:
         return self.name.replace("-", "_")
 
 
-AIMASTER: Final = (
-    KnownArgument("job-execution-mode", ("Sync", "Async"), usual="Sync"),
-    KnownArgument("enable-job-restart", YES_NO, usual="False"),
-    KnownArgument("max-num-of-job-restart", number=True, usual="3"),
-    KnownArgument("job-restart-timeout", number=True, usual="1800"),
-    KnownArgument("enable-job-hang-detection", YES_NO),
-    KnownArgument("job-hang-interval", number=True, usual="1800"),
-    KnownArgument("enable-c4d-hang-detection", YES_NO),
-    KnownArgument("enable-log-hang-detection", YES_NO),
-    KnownArgument("enable-local-detection", YES_NO),
-    KnownArgument("enable-perftracker", YES_NO),
-    KnownArgument("fault-tolerant-policy", ("OnFailure", "ExitCodeAndErrorMsg")),
+AIMASTER: Final = tuple(
+    KnownArgument(
+        each.name,
+        YES_NO if each.kind is ArgumentKind.FLAG else each.words,
+        number=each.kind in {ArgumentKind.COUNT, ArgumentKind.SECONDS},
+        usual=each.default,
+    )
+    for each in fault_arguments.DOCUMENTED
 )
-"""Of DLC's automatic fault tolerance; older names (`execution-mode` …) stay as they are written."""
+"""Of DLC's automatic fault tolerance."""
 
 SANITY_CHECK: Final = (
     KnownArgument("sanity-check-timing"),
     KnownArgument("sanity-check-timeout-ops"),
 )
 """Of DLC's sanity check: the possible values of neither are published."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One argument in the text: its range and its value."""
-
-    name: str
-    begin: int
-    end: int
-    value: str
-
-
-def parse_arguments(text: str) -> Mapping[str, str]:
-    """Every argument with its value; of one that is repeated, the last.  One without a value is "True"."""
-    return {piece.name: piece.value for piece in _pieces(text)}
-
-
-def set_argument(text: str, name: str, value: str) -> str:
-    """`text` with that value of the argument; "" takes it out.  Everything else stays as it was."""
-    pieces = [piece for piece in _pieces(text) if piece.name == name]
-    if pieces and pieces[-1].value == value and (value or len(pieces) == 1):
-        return text
-    argument = f"--{name}={_quote(value)}" if value else ""
-    if not pieces:
-        return f"{text}{' ' if text.strip() and argument else ''}{argument}" if text.strip() else argument
-    for piece in reversed(pieces):
-        replacement = argument if piece is pieces[-1] else ""
-        begin, end = piece.begin, piece.end
-        if not replacement:  # with the blanks before it, or behind it where it was the first
-            while begin and text[begin - 1].isspace():
-                begin -= 1
-            while not begin and end < len(text) and text[end].isspace():
-                end += 1
-        text = text[:begin] + replacement + text[end:]
-    return text
-
-
-def _pieces(text: str) -> Iterator[_Piece]:
-    words = list(_WORD.finditer(text))
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        named = _NAME.match(word[0])
-        if named is None:
-            continue
-        rest, end = word[0][named.end() :], word.end()
-        if rest.startswith("="):
-            value = _unquote(rest[1:])
-        elif rest:
-            continue
-        elif at < len(words) and not words[at][0].startswith("--"):
-            value, end = _unquote(words[at][0]), words[at].end()
-            at += 1
-        else:
-            value = "True"
-        yield _Piece(named[1], word.start(), end, value)
-
-
-def _unquote(text: str) -> str:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in text[1:-1]:
-        return text[1:-1]
-    return text
-
-
-def _quote(value: str) -> str:
-    if _PLAIN.fullmatch(value):
-        return value
-    return f'"{value}"' if '"' not in value else "'" + value.replace("'", "") + "'"
 
 
 class Subfield(Protocol):

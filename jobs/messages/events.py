@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from jobs.messages import faults
 from jobs.messages.amounts import duration
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import replica_state_label, state_label
@@ -34,7 +35,7 @@ def event_message(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str
         return _session_words(kind, params)
     if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.TOLD}:
         return _by_admin(kind, params)
-    return _plain(kind), _reason(params)
+    return faults.decision_message(params) if kind is Event.Kind.FAULT else (_plain(kind), _reason(params))
 
 
 def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
@@ -104,6 +105,7 @@ def _end_wanted(kind: str) -> str:
         EndKind.PREEMPTION: _("Preempted"),
         EndKind.DRAIN: _("Stop requested: the node is being drained"),
         EndKind.IDLE: _("Stop requested: the job is not using its resources"),
+        EndKind.FAULT: _("Fault detected: the attempt is ended"),
         EndKind.COMPLETION: _("Completion policy met"),
     }
     return words[EndKind(kind)] if kind else _("Stop requested")

@@ -54,6 +54,11 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
             "another cluster, or ask an admin."
         ),
     ),
+    "fault_argument_misspelled": (_("There is no argument --%(name)s. Did you mean --%(close)s?"),),
+    "fault_argument_wrong": (
+        _("--%(name)s can't be %(value)s; expected: %(expected)s (%(source)s)."),
+        _("--%(name)s has a wrong value."),
+    ),
     "size_not_known": (
         _("Size %(value)s is not in this console's catalog; its CPU, memory and GPUs are unknown."),
     ),

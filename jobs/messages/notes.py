@@ -121,6 +121,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Kept for Job Console; %(dialect)s will ignore: %(path)s."),
     ),
     "not_carried": (_("%(path)s is specific to its original format and not included in %(dialect)s."),),
+    "fault_argument_unknown": (_("--%(name)s is unknown and has no effect here."),),
+    "fault_argument_unused": (_("--%(name)s has no effect here; it is kept for export."),),
     "needs_value": (
         _("%(dialect)s requires %(key)s. Enter a value."),
         _("A value required by %(dialect)s is missing."),

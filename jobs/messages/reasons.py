@@ -281,6 +281,14 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Stopped after %(time)s of not using its resources; the owner had been warned."),
         _("Stopped for not using its resources; the owner had been warned."),
     ),
+    ReasonCode.HANG: (
+        _("No output from any replica for %(time)s; the job was ended as hanging."),
+        _("No output from any replica for too long; the job was ended as hanging."),
+    ),
+    ReasonCode.LOG_PATTERN: (
+        _("Replica %(task)s wrote a line with a pattern of the job's fault tolerance: %(line)s"),
+        _("A replica wrote a line with a pattern of the job's fault tolerance."),
+    ),
     ReasonCode.START_FAILED: (
         _("Replica %(task)s could not be started: %(error)s"),
         _("Could not be started: %(error)s"),

@@ -147,10 +147,13 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Without a time limit, the job runs to completion here."),
     ),
     "retention_holds": (
-        _("A retained job keeps holding all its resources after it ends, and they are billed."),
+        _(
+            "On PAI-DLC, a retained job keeps holding all its resources, and they are billed; here they are "
+            "released when it ends."
+        ),
     ),
     "retention_deletes": (
-        _("PAI-DLC deletes a retained job when its retention time is over; this can't be undone."),
+        _("When its retention is over, the job is deleted with its logs and files; this can't be undone."),
     ),
     "vpc_on_public": (
         _("The older PAI-DLC documentation offers a VPC only with public resources, the newer one always."),
@@ -222,8 +225,8 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "aimaster_not_here": (
         _(
-            "This cluster does not monitor jobs: automatic fault tolerance is kept for export, and "
-            "no resources are reserved for it."
+            "The console itself looks for faults and restarts the job: no AIMaster runs, and no "
+            "resources are reserved for one."
         ),
     ),
     "aimaster_frameworks": (

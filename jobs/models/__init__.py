@@ -36,7 +36,7 @@ from jobs.models.sweeps import Sweep, SweepRun
 from jobs.models.tags import JobTag
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
-from jobs.models.usage import Idleness, MeasuredCluster, ReplicaUsage
+from jobs.models.usage import Idleness, LogProgress, MeasuredCluster, ReplicaUsage
 
 __all__ = [
     "ASSETS",
@@ -71,6 +71,7 @@ __all__ = [
     "JobSecret",
     "JobTag",
     "LogChunk",
+    "LogProgress",
     "LogStream",
     "MeasuredCluster",
     "Notification",

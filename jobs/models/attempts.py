@@ -19,7 +19,8 @@ class Attempt(models.Model):
     submitting; `live` marks what `observe` must look at.  `extended_s` was added to its longest running time,
     and `extended_told_s` of it the engine knows.  `endpoint_token` is encrypted; what listens on
     the attempt's ports may ask for it, and the console's links carry it.  `confided` has, encrypted, the
-    secrets that the attempt was sent with: they are masked in its logs.
+    secrets that the attempt was sent with: they are masked in its logs.  `fault` is a
+    `jobs.fault_tolerance.decisions.Fault`.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="attempts", verbose_name=_("job"))
@@ -51,11 +52,13 @@ class Attempt(models.Model):
 
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
     reason_params = models.JSONField(_("reason parameters"), default=dict)
+    fault = models.JSONField(_("fault"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), db_default=Now())
     submitted_at = models.DateTimeField(_("sent to cluster"), null=True, blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     logs_sealed_at = models.DateTimeField(_("logs finalized"), null=True, blank=True)
+    kept_until = models.DateTimeField(_("folders retained until"), null=True, blank=True)
     forgotten_at = models.DateTimeField(_("removed from the engine"), null=True, blank=True)
 
     class Meta:
@@ -66,7 +69,7 @@ class Attempt(models.Model):
         indexes = (
             models.Index(fields=("id",), condition=models.Q(live=True), name="attempts_live"),
             models.Index(
-                fields=("ended_at",),
+                fields=("kept_until",),
                 condition=models.Q(ended_at__isnull=False, forgotten_at=None),
                 name="attempts_to_tidy",
             ),

@@ -82,6 +82,12 @@ class Job(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
 
+    expires_at = models.DateTimeField(_("deleted after retention"), null=True, blank=True)
+
+    tolerates_faults = models.BooleanField(
+        _("automatic fault tolerance"), default=False, db_default=False, editable=False
+    )
+
     idle_since = models.DateTimeField(_("idle since"), null=True, blank=True)
 
     origin = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="descendants")
@@ -115,6 +121,11 @@ class Job(models.Model):
                 name="jobs_unfinished",
             ),
             models.Index(fields=("ended_at",), condition=models.Q(state="FAILED"), name="jobs_failed"),
+            models.Index(
+                fields=("expires_at",),
+                condition=models.Q(deleted_at=None, expires_at__isnull=False),
+                name="jobs_retained",
+            ),
             models.Index(
                 fields=("-created_at", "-id", "workspace"),
                 condition=models.Q(deleted_at=None),
@@ -208,6 +219,7 @@ class Event(models.Model):
         STILL_NEEDED = "still_needed", _("marked as still needed")
         EXTENDED = "extended", _("time limit extended")
         NOT_EXTENDED = "not_extended", _("time limit extension failed")
+        FAULT = "fault", _("fault detected")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
     kind = models.CharField(_("event"), max_length=16, choices=Kind)

@@ -60,6 +60,27 @@ class Idleness(models.Model):
         return self.kept < self.extensions
 
 
+class LogProgress(models.Model):
+    """How far the logs of a running attempt have come, for fault tolerance (`jobs.scheduling.fault_watch`).
+
+    `sizes` has the bytes of each log by its key, and `scanned` how many of them were looked through for
+    patterns; `grew_at` is when any of them last grew.
+    """
+
+    attempt = models.OneToOneField(Attempt, models.CASCADE, related_name="log_progress", primary_key=True)
+    run = models.IntegerField(_("run"), default=1)
+    sizes = models.JSONField(default=dict)
+    scanned = models.JSONField(default=dict)
+    grew_at = models.DateTimeField(_("last output"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("log progress")
+        verbose_name_plural = _("log progress")
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id}"
+
+
 class MeasuredCluster(models.Model):
     """When a cluster's jobs were last measured, and when somebody last set out to."""
 

@@ -1,20 +1,25 @@
-"""Cleanup after the end: store logs, remove attempts from their backends, and remove deleted jobs."""
+"""Cleanup after the end: store logs, remove attempts from their backends, delete and remove jobs."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import structlog
 from django.db.models.functions import Now
-from django.utils import timezone
 
-from jobs.access.folders.retention import kept_until
+from jobs.access.folders import retention
 from jobs.backends.base import Handle, Unreachable
 from jobs.clusters import backend_for
 from jobs.faults import fault
 from jobs.lifecycle import transitions
 from jobs.logs import log_store
 from jobs.models import Attempt, Event, Job, LogStream
+from jobs.submission import job_control
 
 log = structlog.get_logger(__name__)
+
+_MOST: Final = 200
+"""Of each kind in one pass; the next one goes on."""
 
 
 def seal(attempt_id: int) -> None:
@@ -26,21 +31,24 @@ def seal(attempt_id: int) -> None:
         fault("seal.before_stream")
         log_store.seal(stream)
         fault("seal.after_stream")
+    retention.decide(attempt)
     if Attempt.objects.filter(pk=attempt.pk, logs_sealed_at=None).update(logs_sealed_at=Now()):
         transitions.record(attempt.job, Event.Kind.LOGS_SEALED)
         transitions.tell(attempt.job)
 
 
 def clean_up() -> None:
-    """Remove from the backends the attempts that are no longer needed, then the deleted jobs."""
-    rows = Attempt.objects.filter(
+    """Delete the jobs whose retention is over, and remove what is no longer needed."""
+    for job in Job.objects.filter(expires_at__lt=Now(), deleted_at=None).order_by("expires_at")[:_MOST]:
+        job_control.delete_expired(job)
+    stored = Attempt.objects.filter(
         ended_at__isnull=False, logs_sealed_at__isnull=False, forgotten_at=None, live=False
     ).select_related("job__cluster")
-    for attempt in rows.order_by("ended_at")[:200]:
-        until = kept_until(attempt)
-        if attempt.job.deleted_at is not None or (until is not None and until < timezone.now()):
-            _forget(attempt)
-    for job in Job.objects.filter(deleted_at__isnull=False).order_by("id")[:200]:
+    for attempt in stored.filter(retention.is_over()).order_by("ended_at")[:_MOST]:
+        _forget(attempt)
+    for attempt in stored.filter(job__deleted_at__isnull=False)[:_MOST]:
+        _forget(attempt)
+    for job in Job.objects.filter(deleted_at__isnull=False).order_by("id")[:_MOST]:
         if not Attempt.objects.filter(job=job, forgotten_at=None).exclude(handle="").exists():
             _remove(job)
 

@@ -20,6 +20,8 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
+from jobs.fault_tolerance.decisions import Fault, decide
+from jobs.fault_tolerance.policy import policy_of
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
 from jobs.live import triggers
@@ -29,6 +31,7 @@ from jobs.models.jobs import ALPHABET
 from jobs.spec import JobSpec, resource_requests
 from jobs.states import (
     END_REASON,
+    ENDINGS,
     REPLICA_TERMINAL,
     EndKind,
     Phase,
@@ -87,18 +90,21 @@ def moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def apply(attempt: Attempt, seen: Observation) -> None:
-    """Apply `seen` to the rows; do nothing when another worker was faster."""
+def apply(attempt: Attempt, seen: Observation, found: Fault | None = None) -> None:
+    """Apply `seen` to the rows; do nothing when another worker was faster.
+
+    `found` is why a failed attempt of a job with fault tolerance failed.
+    """
     fault("observe.before_apply")
     try:
         with transaction.atomic():
-            _apply(attempt, seen)
+            _apply(attempt, seen, found)
             fault("observe.before_commit")
     except transitions.Overtaken:
         log.info("overtaken", attempt=attempt.key)
 
 
-def _apply(attempt: Attempt, seen: Observation) -> None:
+def _apply(attempt: Attempt, seen: Observation, found: Fault | None) -> None:
     job = transitions.lock_job(attempt.job_id)
     mine = Attempt.objects.filter(pk=attempt.pk, live=True, observed_version=attempt.observed_version).update(
         observed_version=seen.version, gone_count=0
@@ -112,7 +118,7 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
         _begin_run(job, attempt, seen.run)
     changed = _apply_replicas(job, attempt, seen)
     _rebook(attempt, seen)
-    _state(job, attempt, seen)
+    _state(job, attempt, seen, found)
     if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
         _book_nodes(attempt, seen)
     if changed:
@@ -305,9 +311,9 @@ def _book_nodes(attempt: Attempt, seen: Observation) -> None:
     )
 
 
-def _state(job: Job, attempt: Attempt, seen: Observation) -> None:
+def _state(job: Job, attempt: Attempt, seen: Observation, found: Fault | None) -> None:
     if seen.state in ENDS:
-        _end(job, attempt, seen)
+        _end(job, attempt, seen, found)
     elif State(job.state) is State.LOST:
         transitions.apply(
             job,
@@ -348,16 +354,17 @@ def _note_start(job: Job, attempt: Attempt, seen: Observation) -> None:
     ledger.record_start(attempt.key, began)
 
 
-def _end(job: Job, attempt: Attempt, seen: Observation) -> None:
+def _end(job: Job, attempt: Attempt, seen: Observation, found: Fault | None) -> None:
     """End the attempt, and with it the job, or begin the next attempt."""
-    reason = seen.reason
+    reason, state = seen.reason, seen.state
     if attempt.end_wanted in END_REASON and seen.state is State.STOPPED:
         reason = intended_reason(attempt)
+        state = ENDINGS[reason.code].state
     if seen.started_at is not None:
         _note_start(job, attempt, seen)
     over = _since(attempt, seen.ended_at)
     Run.objects.filter(attempt=attempt, ended_at=None).update(ended_at=over)
-    settle(job, attempt, seen.state, reason, at=over)
+    settle(job, attempt, state, reason, at=over, found=found)
 
 
 def _since(attempt: Attempt, seconds: float | None) -> datetime:
@@ -369,10 +376,22 @@ def _since(attempt: Attempt, seconds: float | None) -> datetime:
     return min(now, reported if first is None else max(first, reported))
 
 
-def settle(job: Job, attempt: Attempt, state: State, reason: Reason, *, at: datetime | None = None) -> None:
-    """End an attempt in `state`, and begin another one if the job's retry policy says so."""
+def settle(
+    job: Job,
+    attempt: Attempt,
+    state: State,
+    reason: Reason,
+    *,
+    at: datetime | None = None,
+    found: Fault | None = None,
+) -> None:
+    """End an attempt in `state`; begin another one if the retry policy or the fault tolerance says so."""
     spec = JobFile.objects.get(job=job).spec
-    if retries.should_retry(spec.retry, reason.code, _count_ends(spec, attempt), attempt.end_wanted):
+    end = None if attempt.end_wanted is EndKind.FAULT else attempt.end_wanted
+    is_retried = retries.should_retry(spec.retry, reason.code, _count_ends(spec, attempt), end)
+    if found is not None:
+        is_retried = _decide(job, attempt, spec, found, is_retried=is_retried)
+    if is_retried:
         pause = retries.delay(attempt.number, attempt.end_wanted)
         if attempt.end_kind:
             Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
@@ -381,13 +400,46 @@ def settle(job: Job, attempt: Attempt, state: State, reason: Reason, *, at: date
     transitions.end(job, attempt, state, reason, at=at)
 
 
+def _decide(job: Job, attempt: Attempt, spec: JobSpec, found: Fault, *, is_retried: bool) -> bool:
+    """Store why an attempt failed and what is done about it; return whether the job is restarted.
+
+    Its own retry policy may have decided that already.
+    """
+    Attempt.objects.filter(pk=attempt.pk).update(fault=found.to_json())
+    policy = policy_of(spec)
+    if policy is None:
+        return is_retried
+    earlier = Attempt.objects.filter(job=job, number__lt=attempt.number, fault__isnull=False)
+    faults = [Fault.from_json(each.fault or {}) for each in earlier.order_by("number")]
+    decision = decide(policy, found, faults)
+    params = {
+        **found.to_json(),
+        "rule": decision.rule.value,
+        "restarts": decision.restarts or is_retried,
+        "used": decision.used,
+        "limit": policy.restarts,
+    }
+    transitions.record(job, Event.Kind.FAULT, params=params)
+    return decision.restarts or is_retried
+
+
 def intended_reason(attempt: Attempt) -> Reason:
     """Return the reason of an intended end."""
     by = attempt.end_by.get_username() if attempt.end_by else None
     code = END_REASON.get(attempt.end_wanted or EndKind.USER_STOP, ReasonCode.USER_STOP)
+    if attempt.end_wanted is EndKind.FAULT and attempt.fault:
+        return _fault_reason(Fault.from_json(attempt.fault), attempt.end_why)
     if code is ReasonCode.IDLE:
         return Reason(code, {"limit_s": int(attempt.end_why)})
     return Reason(code, {"by": by})
+
+
+def _fault_reason(found: Fault, why: str) -> Reason:
+    """Return the reason of an end that fault tolerance wanted."""
+    if found.code == ReasonCode.LOG_PATTERN:
+        params = {"role": found.role, "index": found.index, "line": found.line}
+        return Reason(ReasonCode.LOG_PATTERN, params)
+    return Reason(ReasonCode.HANG, {"limit_s": int(why)} if why.isdecimal() else {})
 
 
 def _count_ends(spec: JobSpec, attempt: Attempt) -> int:

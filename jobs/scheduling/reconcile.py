@@ -50,7 +50,7 @@ from jobs.lifecycle import retries, transitions
 from jobs.live import triggers
 from jobs.logs import redaction
 from jobs.models import AssetCheck, Attempt, Event, Job, JobFile
-from jobs.scheduling import admission, external_jobs, observations
+from jobs.scheduling import admission, external_jobs, fault_diagnosis, observations
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.submission import builder, dependencies, parts_of
@@ -426,7 +426,7 @@ def observe(cluster_id: int) -> None:
         if isinstance(what, Gone):
             count_missing(attempt)
         elif what.version != attempt.observed_version:
-            observations.apply(attempt, what)
+            observations.apply(attempt, what, fault_diagnosis.diagnose(attempt, what))
             if backend.can_shrink:
                 observations.give_back(attempt, what)
     if unseen := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from django.db import transaction
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from jobs.lifecycle import transitions
 from jobs.live import triggers
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, Visibility
-from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
+from jobs.states import END_REASON, FINAL, LIVE, SETTLED, TERMINAL, EndKind, Reason, ReasonCode, State
 from jobs.submission import templates
 from jobs.submission.access import require, require_admin
 from jobs.submission.resource_requests import parts_of
@@ -106,15 +106,25 @@ def delete(user: User, job: Job) -> None:
     """Hide an ended job everywhere; a worker removes its files.  Raises Forbidden, StillRunning."""
     require(user, Verb.CONTROL, job)
     with transaction.atomic():
-        gone = Job.objects.filter(
-            pk=job.pk, deleted_at=None, state__in=["SUCCEEDED", "FAILED", "STOPPED", "LOST"]
-        ).update(deleted_at=Now())
-        if not gone:
+        if not _delete(job, TERMINAL, {}, user):
             raise StillRunning
-        for attempt in Attempt.objects.filter(job=job):
-            ledger.close(attempt.key)
-        audit.log(Action.DELETE, job, details={"state": job.state}, actor=user, name=job.public_id)
-        transitions.tell(job)
+
+
+def delete_expired(job: Job) -> None:
+    """Delete a job whose retention is over, as its owner asked when it was submitted."""
+    with transaction.atomic():
+        _delete(job, FINAL, {"expires_at": str(job.expires_at)}, None)
+
+
+def _delete(job: Job, ended: Collection[State], details: Mapping[str, str], actor: User | None) -> bool:
+    """Hide a job that has ended so; return whether this call did."""
+    if not Job.objects.filter(pk=job.pk, deleted_at=None, state__in=ended).update(deleted_at=Now()):
+        return False
+    for attempt in Attempt.objects.filter(job=job):
+        ledger.close(attempt.key)
+    audit.log(Action.DELETE, job, details={"state": job.state, **details}, actor=actor, name=job.public_id)
+    transitions.tell(job)
+    return True
 
 
 LONGEST_REASON: Final = 500

@@ -189,6 +189,7 @@ def store(
         quota=quota,
         visibility=Visibility[spec.visibility.name],
         dialect=dialect,
+        tolerates_faults=spec.fault_tolerance.enabled,
         priority=spec.priority or 1,
         replicas_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),

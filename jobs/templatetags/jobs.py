@@ -11,11 +11,13 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages
+from jobs.fault_tolerance.decisions import Fault
 from jobs.jobtemplates import Constraint, JobTemplate, Parameter
 from jobs.lifecycle import pending_reasons
 from jobs.messages import amounts
 from jobs.messages.actions import action_label
 from jobs.messages.endpoints import endpoint_message
+from jobs.messages.faults import fault_message
 from jobs.messages.jobtemplates import question
 from jobs.models import Endpoint, Job, Replica
 from jobs.states import LIVE, ReplicaState, State
@@ -91,6 +93,12 @@ def reason(job: Job) -> str:
 def attempt_reason(attempt: Any) -> str:
     """Why an attempt ended, in one sentence; empty while it goes on."""
     return messages.reason_message(attempt.reason_code, attempt.reason_params) if attempt.reason_code else ""
+
+
+@register.filter
+def attempt_fault(attempt: Any) -> str:
+    """Whose error ended an attempt, with the line of output that shows it; empty without one."""
+    return fault_message(Fault.from_json(attempt.fault)) if attempt.fault else ""
 
 
 @register.filter

@@ -136,6 +136,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "software.modules": ({"software": {"modules": ["gcc/13.2", "cuda/12.4"]}},),
     "software.conda": ({"software": {"conda": "/opt/conda/envs/train"}},),
     "software.venv": ({"software": {"venv": "/home/ada/venv"}},),
+    "software.bccl": ({"software": {"bccl": True}},),
     "workspace": ({"workspace": "ws-1"},),
     "quota": ({"quota": "vision"},),
     "priority": tuple({"priority": number} for number in (2, 5, 8, 9)),

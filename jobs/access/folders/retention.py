@@ -1,19 +1,58 @@
-"""How long what lies in an ended job's folders is kept."""
+"""How long what an ended job leaves is kept: its folders, and with a retention the job itself."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from jobs.models import Attempt, JobFile
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.models import Attempt, Job, JobFile
+from jobs.spec import Reservation
+from jobs.states import FINAL, State
 
 KEEP: Final = timedelta(hours=24)
 """The folder of an ended attempt is kept this long, so that its files can still be looked at."""
 
+_KEEP_UNDECIDED: Final = timedelta(days=7)
+"""Likewise of one whose end an earlier release stored: as long as the longest that it knew (`isDebug`)."""
+
+_RESULTS: Final = {
+    "always": FINAL,
+    "failed": frozenset({State.FAILED}),
+    "succeeded": frozenset({State.SUCCEEDED}),
+}
+
+
+def decide(attempt: Attempt) -> None:
+    """Write down until when the folders of an ended attempt are kept, and when its job is deleted.
+
+    A job whose retention applies keeps the folders of all its attempts, and is deleted when it is over
+    (DLC page, retention).
+    """
+    assert attempt.ended_at is not None
+    job, spec = attempt.job, JobFile.objects.get(job_id=attempt.job_id).spec
+    until = attempt.ended_at + max(KEEP, timedelta(seconds=spec.keep_failed_s))
+    Attempt.objects.filter(pk=attempt.pk, kept_until=None).update(kept_until=until)
+    if applies(spec.reserve_after, State(job.state)) and spec.reserve_after and job.ended_at:
+        over = job.ended_at + timedelta(seconds=spec.reserve_after.seconds)
+        Job.objects.filter(pk=job.pk, expires_at=None).update(expires_at=over)
+        shorter = Q(kept_until=None) | Q(kept_until__lt=over)
+        Attempt.objects.filter(shorter, job=job, forgotten_at=None).update(kept_until=over)
+
+
+def applies(retention: Reservation | None, state: State) -> bool:
+    """Tell whether a job that ended so is retained, and deleted afterwards."""
+    return retention is not None and state in _RESULTS[retention.when]
+
+
+def is_over() -> Q:
+    """Return the condition under which an ended attempt's folders are no longer kept."""
+    now = timezone.now()
+    return Q(kept_until__lt=now) | Q(kept_until=None, ended_at__lt=now - _KEEP_UNDECIDED)
+
 
 def kept_until(attempt: Attempt) -> datetime | None:
-    """When the folders of an ended attempt are removed; None while it has not ended."""
-    if attempt.ended_at is None:
-        return None
-    spec = JobFile.objects.get(job_id=attempt.job_id).spec
-    return attempt.ended_at + max(KEEP, timedelta(seconds=spec.keep_failed_s))
+    """Return when the folders of an attempt are removed; None until that is decided, after its end."""
+    return attempt.kept_until

@@ -52,6 +52,7 @@ _JOB: Final[Mapping[str, Any]] = {
     "created_at": "2026-11-24T09:30:00Z",
     "started_at": "2026-11-24T09:30:02Z",
     "ended_at": None,
+    "expires_at": None,
     "idle_since": None,
 }
 _REPLICA: Final[Mapping[str, Any]] = {

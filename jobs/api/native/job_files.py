@@ -132,6 +132,6 @@ def render(found: preview.Preview) -> dict[str, Any]:
         amounts=found.amounts.to_json(),
         reason={"code": found.reason_code, "message": found.sentence},
         nodes=[node for node, _amounts in found.outcome.decision.placement] if found.starts else [],
-        price=shapes.PriceShape.render(found, roles=roles),
+        price=shapes.PriceShape.render(found, roles=roles, kept_seconds=0, kept_micro=None),
         levels=levels,
     )

@@ -223,7 +223,7 @@ class PriceShape(ApiShape):
     )
     limit_micro = serializers.IntegerField(allow_null=True)
     kept_seconds = serializers.IntegerField(
-        help_text="for so long it goes on holding after its end", source="kept_s"
+        help_text="for so long it goes on holding resources after its end; 0 on every cluster so far"
     )
     kept_micro = serializers.IntegerField(allow_null=True)
     roles = PriceOfRoleShape(many=True)
@@ -416,6 +416,9 @@ class JobShape(ApiShape):
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(
+        allow_null=True, help_text="when it is deleted, with its logs and files: its retention is over"
+    )
     idle_since = serializers.DateTimeField(
         allow_null=True, help_text="since when it is known not to use what it holds"
     )

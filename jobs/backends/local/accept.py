@@ -14,6 +14,7 @@ from jobs.backends.base import Gpu, NotSubmitted, Submission
 from jobs.backends.local import gpus, job_secrets, machine, own_ports, uplink_allocator
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
 from jobs.backends.staging import authfile, code_sources, software
@@ -101,11 +102,12 @@ def plan(
     cards: dict[str, list[tuple[int, ...]]] = {}
     for ask in sorted(asks, key=lambda ask: not ask.gpu_type):  # "any" takes nothing that another one names
         cards[ask.role] = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
-    roles = []
+    roles, cores = [], CoreAllocator(os.sched_getaffinity(0), held.cores)
     with _awaiting_ports():
         ports = list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, config, held)
     for role, ask, given in zip(spec.roles, asks, ports, strict=True):
-        slots = (Slot(mine, own) for mine, own in zip(cards[role.name], given, strict=True))
+        pairs = zip(cards[role.name], given, strict=True)
+        slots = (Slot(mine, own, _cores(spec, ask, cores)) for mine, own in pairs)
         loading = software.with_modules(role, spec.software)
         roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
@@ -213,6 +215,7 @@ def allocation_of(made: Plan) -> Allocation:
         tuple(gpu for slot in slots for gpu in slot.gpus),
         tuple(port for slot in of_host for ports in slot.ports.values() for port in ports),
         made.network.uplink if made.network else "",
+        tuple(core for slot in slots for core in slot.cores),
     )
 
 
@@ -261,6 +264,11 @@ def _cards(ask: ResourceRequest, total: Total, free: list[Gpu]) -> tuple[int, ..
     for gpu in mine:
         free.remove(gpu)
     return tuple(gpu.index for gpu in mine)
+
+
+def _cores(spec: JobSpec, ask: ResourceRequest, cores: CoreAllocator) -> tuple[int, ...]:
+    """Return the cores that a replica is pinned to; none without CPU affinity."""
+    return cores.allocate(ask.cpu_milli) if spec.cpu_affinity else ()
 
 
 @contextlib.contextmanager

@@ -41,17 +41,19 @@ class Allocation:
     gpus: tuple[int, ...]
     ports: tuple[int, ...]
     uplink: str = ""
+    cores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedTotal:
-    """The shares of all attempts together."""
+    """The shares of all attempts together; `cores` has a core as often as it is given out."""
 
     cpu_milli: int
     memory_mib: int
     gpus: frozenset[int]
     ports: frozenset[int]
     uplinks: frozenset[str] = frozenset()
+    cores: tuple[int, ...] = ()
 
 
 @contextlib.contextmanager
@@ -90,6 +92,7 @@ def sum_held(layout_: Layout, *, besides: str = "") -> AllocatedTotal:
         frozenset(gpu for one in live for gpu in one.gpus),
         frozenset(port for one in live for port in one.ports),
         frozenset(one.uplink for one in live if one.uplink),
+        tuple(core for one in live for core in one.cores),
     )
 
 
@@ -112,7 +115,8 @@ def _live(layout_: Layout) -> Iterator[tuple[str, Allocation]]:
         if value is not None:
             gpus, ports = tuple(value["gpus"]), tuple(value["ports"])
             amounts = value["cpu_milli"], value["memory_mib"]
-            yield path.name, Allocation(*amounts, gpus, ports, value.get("uplink", ""))
+            uplink, cores = value.get("uplink", ""), tuple(value.get("cores", ()))
+            yield path.name, Allocation(*amounts, gpus, ports, uplink, cores)
 
 
 def _files(layout_: Layout) -> list[Path]:

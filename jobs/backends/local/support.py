@@ -7,10 +7,10 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
+    BCCL,
     CONTRACT,
     LIBRARY_FILES,
     MOUNT_OPTIONS,
-    NOT_HERE,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
     Support,
@@ -55,7 +55,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_ALLOCATIONS}::test_gpu_allocation_is_exclusive_and_returned_after_use"
     ),
     "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_gpu_type_matches_by_partial_name"),
-    "roles[].resources.rdma": keep(_("All replicas run on one machine, so no such network is needed.")),
+    "roles[].resources.rdma": approximate(
+        _("Sets NCCL_IB_DISABLE=0; the job has this machine's InfiniBand devices, if there are any."),
+        "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
+    ),
     "roles[].ports": honour(f"{_ALLOCATIONS}::test_allocated_ports_are_unique_across_replicas_and_jobs"),
     "framework_options": approximate(
         _(
@@ -106,6 +109,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "requirements.directory": honour(
         f"{_PACKAGES}::test_library_file_decides_which_program_installs", LIBRARY_FILES
     ),
+    "software.bccl": BCCL,
     "software": honour(f"{_SOFTWARE}::test_software_modules_load_where_machine_has_them"),
     "software.conda": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
     "software.venv": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
@@ -113,5 +117,5 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "end_signal": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
     "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
-    "cpu_affinity": keep(NOT_HERE),
+    "cpu_affinity": honour(f"{_ALLOCATIONS}::test_replicas_with_affinity_are_pinned_to_cores_of_their_own"),
 }

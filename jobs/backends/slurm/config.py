@@ -115,7 +115,8 @@ class SlurmConfig(Settings):
     """How jobs go to one cluster.
 
     `root` is the folder that the console and every node see under this name; the console makes it where it is
-    its `own`, which nobody named.  `token_command` prints a token for slurmrestd.
+    its `own`, which nobody named.  `token_command` prints a token for slurmrestd.  `rdma_feature` is the
+    feature of nodes with RDMA.
     """
 
     CONSOLE: ClassVar[Mapping[str, str]] = {
@@ -138,6 +139,7 @@ class SlurmConfig(Settings):
     mounts: Literal["bind", "links"] = "bind"
     allowed: tuple[Option, ...] = ()
     allow_plain: Switch = False
+    rdma_feature: OptionalWord = ""
     logs: tuple[Folder, ...] = ()
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5

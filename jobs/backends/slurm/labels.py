@@ -67,6 +67,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Allow running without an image"),
         _("Jobs that name an image run without it and are marked."),
     ),
+    "rdma_feature": (
+        _("Feature of nodes with RDMA"),
+        _("Jobs with RDMA request nodes with this feature. Empty: they run on any node."),
+    ),
     "mounts": (
         _("Mounts"),
         _("bind: mounts at any path, using a user namespace. links: only below the working folder."),

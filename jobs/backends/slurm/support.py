@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
+    BCCL,
     CONTRACT,
     LIBRARY_FILES,
     MOUNT_OPTIONS,
@@ -51,7 +52,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
-    "roles[].resources.rdma": keep(_("The cluster decides which network connects the nodes.")),
+    "roles[].resources.rdma": approximate(
+        _("Sets NCCL_IB_DISABLE=0, and requests nodes with the feature that the cluster settings name."),
+        f"{_SLURM}::test_replica_receives_exactly_requested_resources",
+    ),
     "roles[].ports": honour(f"{_SLURM}::test_requested_port_is_passed_to_job_and_reported"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
@@ -89,6 +93,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "requirements.directory": honour(
         f"{_STAGING}::test_packages_are_installed_from_requirements_in_code", LIBRARY_FILES
     ),
+    "software.bccl": BCCL,
     "software": honour(f"{_STAGING}::test_virtual_environment_is_active_at_command_start"),
     "time_limit_s": honour(f"{_SLURM}::{_LIMIT}"),
     "end_signal": honour(f"{_SLURM}::{_LIMIT}"),
@@ -97,5 +102,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Folders of all replicas are kept until the job's files are deleted."),
         f"{_SLURM}::test_failed_replica_folder_is_retained",
     ),
-    "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
+    "cpu_affinity": approximate(
+        _("Requested from Slurm, which binds tasks to cores where its plugin for that is on."),
+        f"{_SLURM}::test_replica_receives_exactly_requested_resources",
+    ),
 }

@@ -7,6 +7,7 @@ with a sentence in its log, before anything of the job has run.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,19 @@ INITS: Final = (
 )
 """What defines `module` in a shell: Lmod's and Environment Modules' own files, as distributions lay them."""
 
+BCCL: Final = "/usr/local/bccl"
+"""Where BCCL's packages install it (Baidu's page on BCCL)."""
+
+_BCCL_VARIABLES: Final = {
+    "BCCL_BUS_BW_CALCULATE_MODE": "Agg",
+    "BCCL_PROFILING_FILE": "busbw.cal.%h.%p",
+    "BCCL_TRACE_HANG_SIGNAL": "10",
+}
+"""What AIHC gives a job (answers of its API, `envs` of a pod); the file is in the working folder here."""
+
+_RDMA: Final = ('export NCCL_IB_DISABLE="${NCCL_IB_DISABLE:-0}"',)
+"""What `enableRDMA` sets (AIHC page)."""
+
 FAILED: Final = 127
 """What a shell ends with when there is no such program."""
 
@@ -31,14 +45,20 @@ def has_modules(root: Path = Path("/")) -> bool:
 
 def with_modules(role: RoleSpec, asked: Software) -> RoleSpec:
     """The role with a command that loads what is asked for first."""
-    command = with_prologue(role.command, asked)
+    command = with_prologue(role, asked)
     return role if command == role.command else role.model_copy(update={"command": command})
 
 
-def with_prologue(command: str, software: Software) -> str:
-    """The command with everything that is loaded before it, on one line above it."""
-    steps = [*_modules(software), *_conda(software.conda), *_venv(software.venv)]
-    return "; ".join(steps) + "\n" + command if steps else command
+def with_prologue(role: RoleSpec, software: Software) -> str:
+    """The role's command with everything that is loaded before it, on one line above it."""
+    steps = [
+        *_modules(software),
+        *_conda(software.conda),
+        *_venv(software.venv),
+        *(_RDMA if role.resources.rdma else ()),
+        *(_bccl() if software.bccl else ()),
+    ]
+    return "; ".join(steps) + "\n" + role.command if steps else role.command
 
 
 def _modules(software: Software) -> list[str]:
@@ -76,6 +96,21 @@ def _venv(folder: str) -> list[str]:
         f"export VIRTUAL_ENV={path} PATH={bin_}:$PATH",
         "unset PYTHONHOME",
     ]
+
+
+def _bccl() -> list[str]:
+    """Load BCCL where it is installed; else the job's own NCCL runs, and the log says so."""
+    found = f"export LD_LIBRARY_PATH={BCCL}/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+    missing = f"BCCL is not installed in {BCCL}: NCCL is used."
+    return [
+        f"if [ -d {BCCL}/lib ]; then {found}; else echo {shlex.quote(missing)} >&2; fi",
+        *_defaults(_BCCL_VARIABLES),
+    ]
+
+
+def _defaults(variables: Mapping[str, str]) -> list[str]:
+    """Export variables that the job does not set itself."""
+    return [f'export {name}="${{{name}:-{value}}}"' for name, value in variables.items()]
 
 
 def _unless(check: str, words: str) -> str:

@@ -324,10 +324,8 @@ TENSORBOARD: Final = Group(
 ENABLE_BCCL: Final = Flag(
     key="enableBccl",
     source=PAGE,
-    help=(
-        "Inject BCCL: requires at least 2 replicas with 8 GPUs each, RDMA, and A800 or HPAS "
-        "(ignored here, kept for AIHC)."
-    ),
+    path="software.bccl",
+    help="Load BCCL; AIHC requires at least 2 replicas with 8 GPUs each, RDMA, and A800 or HPAS.",
 )
 
 JOB: Final[tuple[AnyKey, ...]] = (

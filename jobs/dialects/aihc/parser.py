@@ -43,6 +43,7 @@ from jobs.spec import (
     RegistryAuth,
     Resources,
     RoleSpec,
+    Software,
     TensorBoard,
 )
 
@@ -178,6 +179,7 @@ class BodyReader:
                 item.text(keys.LABEL_KEY): item.text(keys.LABEL_VALUE) for item in job.requests(keys.LABELS)
             },
             "mounts": tuple(filter(None, map(data_sources.read, job.requests(keys.DATA_SOURCES)))),
+            "software": Software(**read_fields(job, (keys.ENABLE_BCCL,))),
             "fault_tolerance": Check(**read_fields(job, (keys.FAULT_TOLERANCE, keys.FAULT_TOLERANCE_ARGS))),
         }
         board = job.group(keys.TENSORBOARD)
@@ -292,7 +294,7 @@ def _is_said(left: Leftover) -> bool:
 
 def _note_conditions(spec: JobSpec, job: Request) -> None:
     """Note what BCCL and RDMA need at AIHC and the job lacks; a job that runs elsewhere needs none of it."""
-    if str(job.value.get(keys.ENABLE_BCCL.key)).lower() == "true":
+    if spec.software.bccl:
         _note_lacking(job, keys.ENABLE_BCCL.key, keys.ENABLE_BCCL.key, _lacks_for_bccl(spec))
     without = [role.name for role in spec.roles if role.resources.rdma and not role.resources.gpus]
     if without and any(role.resources != Resources(rdma=True) for role in spec.roles):

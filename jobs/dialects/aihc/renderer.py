@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.dialects import fault_flags
+from jobs.dialects import fault_arguments
 from jobs.dialects.aihc import data_sources, keys, resources
 from jobs.dialects.extras import restore_extras
 from jobs.dialects.key_spellings import KEPT, restore_spellings
@@ -49,7 +49,7 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """Return what a body says of `spec` alone, in the form that `extras` remember."""
     is_v1 = bool(extras.get(V1))
     check = spec.fault_tolerance
-    is_foreign = fault_flags.are_of(fault_flags.DLC, check.arguments)  # AIHC knows no words of DLC's AIMaster
+    is_foreign = fault_arguments.are_of(fault_arguments.Vendor.DLC, check.arguments)
     return {
         **write_fields((keys.NAME, keys.QUEUE), spec),
         keys.JOB_TYPE.key: _WORDS.get(_framework(spec), "PyTorchJob"),
@@ -60,6 +60,7 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
                 keys.LABELS.key: [{"key": name, "value": value} for name, value in spec.tags.items()],
                 keys.PRIORITY.key: _priority(spec.priority),
                 keys.DATA_SOURCES.key: [*filter(None, map(data_sources.write, spec.mounts))],
+                keys.ENABLE_BCCL.key: spec.software.bccl,
                 keys.FAULT_TOLERANCE.key: check.enabled,
                 keys.FAULT_TOLERANCE_ARGS.key: "" if is_foreign else check.arguments,
                 keys.TENSORBOARD.key: _tensorboard(spec.tensorboard),

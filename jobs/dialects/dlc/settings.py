@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobs.dialects import fault_flags
+from jobs.dialects import fault_arguments
 from jobs.dialects.dlc import conditions, keys
 from jobs.dialects.dlc import settings_keys as names
 from jobs.dialects.dlc.limits import MOST_CUSTOM_PORTS, PAGE
@@ -79,7 +79,7 @@ def _read_item(item: Request) -> tuple[str, str]:
 def write(spec: JobSpec) -> JsonObject:
     """Return `Settings`, in the order of the page; AIHC's words of fault tolerance mean nothing here."""
     check = spec.fault_tolerance
-    is_foreign = fault_flags.are_of(fault_flags.AIHC, check.arguments)
+    is_foreign = fault_arguments.are_of(fault_arguments.Vendor.AIHC, check.arguments)
     return {
         **write_fields((names.OVERSOLD_TYPE,), spec),
         **without_empty(

@@ -14,7 +14,7 @@ from jobs.dialects.fields import Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.objects import as_object, check_replicas, open_object, read_fields, read_image
 from jobs.dialects.openpai_v1 import keys
-from jobs.dialects.openpai_v1.renderer import render_spec
+from jobs.dialects.openpai_v1.renderer import ENV_VALUES, render_spec
 from jobs.dialects.ours import export_data
 from jobs.dialects.ours import parser as ours
 from jobs.dialects.ours.overlay import apply_patch
@@ -248,7 +248,7 @@ def _read_environment(job: Record, removed: Removed) -> tuple[Variables, set[str
     """Return the variables of `jobEnvs`, and the names of its switches that are on.
 
     OpenPAI writes any value as text; here objects and lists become compact JSON.  A value that was no
-    text is kept as it was in the extras, for export.
+    text is remembered as it was, for export.
     """
     found, switches = Variables(), set[str]()
     base = job.at(keys.JOB_ENVS.key)
@@ -280,7 +280,7 @@ def _read_variable(
     else:
         found.plain[name] = text
         if not isinstance(value, str):
-            removed.extras[pointer] = value
+            as_object(removed.extras.setdefault(ENV_VALUES, {}))[name] = value
         if isinstance(value, (dict, list)):
             findings.note("env_value_converted", pointer, name=name, got=kind_of(value))
 

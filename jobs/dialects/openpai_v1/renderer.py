@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 from jobs.dialects.fields import Text
-from jobs.dialects.objects import free_name, secret_placeholders, without_empty, write_fields
+from jobs.dialects.objects import as_object, free_name, secret_placeholders, without_empty, write_fields
 from jobs.dialects.openpai_v1 import keys
 from jobs.dialects.ours import export_data
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import as_text, is_usable
 from jobs.spec import JobSpec, MountPurpose, Resources, RetryPolicy, RoleSpec
+
+ENV_VALUES: Final = "env_values"
+"""An extra: the values in `jobEnvs` that are no text, by their names."""
 
 
 def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -67,9 +71,10 @@ def _environment(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     A value that was no text is written as it was while it still says the same.
     """
     variables: JsonObject = {}
+    as_written = as_object(extras.get(ENV_VALUES))
     own = {name: value for role in reversed(spec.roles) for name, value in role.env.items()}
     for name, value in {**own, **spec.env}.items():
-        original = extras.get(f"/{keys.JOB_ENVS.key}/{name}", value)
+        original = as_written.get(name, value)
         variables[name] = original if as_text(original) == value else value
     variables |= secret_placeholders(spec)
     if spec.keep_failed_s:

@@ -88,6 +88,7 @@ HELPS: Final[Mapping[str, str]] = {
     "software.modules": "Environment modules to load, in order.",
     "software.conda": "Folder of a conda environment to activate.",
     "software.venv": "Folder of a Python virtual environment to activate.",
+    "software.bccl": "Whether Baidu's BCCL is loaded in place of NCCL.",
     "workspace": "The workspace of the job.",
     "quota": "Resource quota. If empty, public resources.",
     "priority": "Priority, 1 (lowest) to 9 (highest).",

@@ -66,8 +66,8 @@ FAULTS: Final = (
         _("Automatic fault tolerance"),
         Flag(),
         help=_(
-            "Detects errors at the algorithm level and works around them. Uses an extra instance: "
-            "1 CPU core and 1 GiB of the quota, or an ecs.c6.large of public resources."
+            "Finds out why the job failed or hangs, and restarts it where that can help: after errors of the "
+            "platform always, after others as often as allowed, after the program's own errors not."
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),

@@ -318,7 +318,7 @@ RUNNING: Final = (
         _("Retention"),
         Number(MINUTE, least=1, optional=True),
         unit=_("minutes"),
-        help=_("A retained job holds its resources after it ends, then is deleted permanently."),
+        help=_("Files of the ended job are retained this long, then the job is deleted permanently."),
         source=f"{PAGE_ZH}: retention",
     ),
     Field(

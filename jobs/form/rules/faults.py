@@ -64,7 +64,7 @@ RULES: Final = (
         _HERE,
         when(
             lambda spec, target: spec.fault_tolerance.enabled and target.backend not in STARTS_AIMASTER,
-            tell("fault_tolerance.enabled", broken=True),
+            tell("fault_tolerance.enabled"),
         ),
         pages=(),
         ours=True,

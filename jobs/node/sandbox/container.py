@@ -156,6 +156,7 @@ class ContainerRuntime(Runtime):
             shm_mib=role.shm_mib,
             pids=launch.plan.house.pids,
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+            cores=launch.place.slot.cores,
             gpus=launch.place.slot.gpus if launch.plan.house.gpu_devices else (),
             memory={
                 one.path: one.size_mib or role.memory_mib
@@ -175,7 +176,11 @@ class ContainerRuntime(Runtime):
         return self._run(self._name)
 
     def enter(self) -> None:
-        """Put opened mounts where the engine finds them; it enforces the limits itself."""
+        """Put opened mounts where the engine finds them; it enforces the limits itself.
+
+        Podman's containers have the cores of what started them, Docker's those that its options name.
+        """
+        self._launch.pin_to_cores()
         if self._opened:
             bind_mounts.enter_engine_namespace(self._opened_for_engine, self._opened, self._launch.owner)
 

@@ -112,6 +112,7 @@ class ContainerSpec:
     gpus: tuple[int, ...]
     memory: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
     host_name: str = ""
     network: str = "host"
 
@@ -211,7 +212,8 @@ class Engine:
     def _own_options(self, box: ContainerSpec) -> list[str]:
         owner = [f"--user={box.owner[0]}:{box.owner[1]}"] if box.owner else ["--userns=keep-id"]
         if not self.podman:
-            return [*owner, "--init", "--log-driver=none"]
+            cores = [f"--cpuset-cpus={','.join(map(str, box.cores))}"] if box.cores else []
+            return [*owner, "--init", "--log-driver=none", *cores]
         return [
             *owner,
             "--pull=never",

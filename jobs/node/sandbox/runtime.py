@@ -197,8 +197,9 @@ class PlainRuntime(Runtime):
         return Command(argv, self._launch.environment(self._room), self._room.work, self._owner)
 
     def enter(self) -> None:
-        """Enter the limits and the replica's network."""
+        """Enter the limits, the replica's cores and its network."""
         self._enter_limits()
+        self._launch.pin_to_cores()
         self._launch.enter_network()
 
     def _enter_limits(self) -> None:

@@ -57,10 +57,17 @@ class UnknownFormat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One replica's share: GPU indexes, and ports by label."""
+    """One replica's share: GPU indexes, ports by label, and the cores that it is pinned to (() for any)."""
 
     gpus: tuple[int, ...] = ()
     ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """Read it from JSON; earlier releases wrote no cores."""
+        ports = {label: tuple(ports) for label, ports in value["ports"].items()}
+        return cls(tuple(value["gpus"]), ports, tuple(value.get("cores", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +102,7 @@ class Role:
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """Read it from JSON."""
-        slots = (
-            Slot(tuple(slot["gpus"]), {label: tuple(ports) for label, ports in slot["ports"].items()})
-            for slot in value["slots"]
-        )
+        slots = map(Slot.load, value["slots"])
         counts = Counts(**value["completion"])
         return cls(**{**value, "completion": counts, "labels": tuple(value["labels"]), "slots": tuple(slots)})
 

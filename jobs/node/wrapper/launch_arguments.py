@@ -116,6 +116,15 @@ class LaunchArguments:
         if self.network is not None:
             self.network.enter()
 
+    def pin_to_cores(self) -> None:
+        """Pin the calling child to the replica's cores, if it has some.
+
+        Where they have been taken away from the machine since, it runs on any.
+        """
+        if self.place.slot.cores:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self.place.slot.cores)
+
     def file(self, kind: str, suffix: str = "") -> Path:
         """The replica's own file or folder of a kind (`work`, `logs` …)."""
         return self.path / kind / f"{self.place.name}{suffix}"

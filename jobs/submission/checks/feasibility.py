@@ -40,7 +40,7 @@ from jobs.spec import (
     RoleSpec,
     resource_requests,
 )
-from jobs.submission.checks import shell_commands
+from jobs.submission.checks import fault_tolerance, shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
 from quotas import egress
@@ -129,7 +129,8 @@ def notes(quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
     pages that the job violates.
     """
     ruled = rules.notes(spec, describe_target(quota), dialect)
-    return (*_unused_fields(quota, spec), *_differences(quota, spec), *ruled)
+    tolerance = fault_tolerance.find_notes(spec)
+    return (*_unused_fields(quota, spec), *_differences(quota, spec), *tolerance, *ruled)
 
 
 def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
@@ -218,6 +219,7 @@ class _Check:
     parsed: Parsed
 
     def problems(self) -> Iterator[Problem]:
+        yield from fault_tolerance.find_problems(self.parsed.spec)
         yield from self._gpus()
         yield from self._sizes()
         facilities = facilities_of(self.quota)

@@ -135,19 +135,9 @@ class Preview:
         return self.spec.time_limit_s
 
     @property
-    def kept_s(self) -> int:
-        """Return how many seconds it would keep its resources after its end."""
-        return self.spec.reserve_after.seconds if self.spec.reserve_after else 0
-
-    @property
     def limit_micro(self) -> int | None:
         """Return its price if it runs as long as it may."""
         return self.estimate.over(self.limit_s) if self.limit_s else None
-
-    @property
-    def kept_micro(self) -> int | None:
-        """Return the price of the resources that it keeps after its end."""
-        return self.estimate.over(self.kept_s) if self.kept_s else None
 
     @property
     def reason_code(self) -> str:

@@ -17,6 +17,7 @@ from jobs.spec import (
     Resources,
     RoleSpec,
     SecretRef,
+    Software,
     TensorBoard,
 )
 from tests.jobs.dialects.from_keys import plain, request, words
@@ -68,6 +69,7 @@ def aihc_specs(draw: st.DrawFn) -> JobSpec:
         mounts=tuple(draw(st.lists(_mounts(), max_size=2))),
         quota=draw(plain),
         priority=draw(st.sampled_from([None, 2, 5, 8])),
+        software=draw(st.builds(Software, bccl=st.booleans())),
         fault_tolerance=draw(st.builds(Check, enabled=st.booleans(), arguments=plain)),
         tensorboard=draw(st.none() | st.builds(TensorBoard, enabled=st.booleans(), log_path=plain)),
     )

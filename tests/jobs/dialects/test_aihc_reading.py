@@ -253,7 +253,7 @@ def test_rdma_device_implies_rdma_and_missing_gpus_are_reported() -> None:
 )
 def test_bccl_reports_unmet_conditions(role: dict[str, Any], lacking: str | None) -> None:
     parsed = parse(body(role, enableBccl=True))
-    assert parsed.extras["/enableBccl"] is True
+    assert parsed.spec.software.bccl
     unmet = [each.params["lacking"] for each in parsed.notes if each.code == "condition_unmet"]
     assert unmet == ([lacking] if lacking else [])
 

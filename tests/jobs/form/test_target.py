@@ -87,11 +87,12 @@ def test_job_of_other_vendor_is_not_judged_by_dlc_rules(alice: User, cluster: Cl
     assert not codes & {"quota_for_quota", "priority_for_quota", "lingjun_frameworks"}
 
 
-def test_automatic_fault_tolerance_is_reported_and_reserves_nothing(alice: User, cluster: Cluster) -> None:
+def test_automatic_fault_tolerance_acts_and_reserves_nothing(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster)
     settings = {"EnableErrorMonitoringInAIMaster": True}
     submitted = submission.submit(alice, Document(dlc(JobType="PyTorchJob", Settings=settings)))
-    assert "aimaster_not_here" in {note.code for note in submitted.notes}
+    assert not {note.code for note in submitted.notes} & {"aimaster_not_here", "no_effect"}
+    assert submitted.job.tolerates_faults
     asked = submission.parts_of(JobFile.objects.get(job=submitted.job).spec)
     assert [(part.count, part.each.cpu_milli) for part in asked] == [(1, 1000)]
 

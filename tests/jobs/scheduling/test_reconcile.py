@@ -406,11 +406,11 @@ def test_observation_older_than_applied_one_is_dropped(
     engine.run(handle_of(job))
     apply: Callable[..., None] = observations.apply
 
-    def later(attempt: Attempt, seen: object) -> None:
+    def later(attempt: Attempt, seen: object, found: object) -> None:
         monkeypatch.setattr(observations, "apply", apply)
         engine.succeed(handle_of(job))
         look(place)
-        apply(attempt, seen)
+        apply(attempt, seen, found)
 
     monkeypatch.setattr(observations, "apply", later)
     look(place)

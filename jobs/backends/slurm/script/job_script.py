@@ -105,6 +105,7 @@ def render(
         f"limit={spec.time_limit_s or ''}",
         f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
         f"alone={'yes' if is_alone(spec) else ''}",
+        *(("export SLURM_CPU_BIND=cores",) if spec.cpu_affinity else ()),
         "span=({} {})".format(*config.ports),
         *container_runtimes.render_images(spec, engine),
         f"seated() {{ seats=({' '.join(staging.container_mounts(submission, config))}); }}",
@@ -169,15 +170,16 @@ def _submitted_spec(submission: Submission, config: SlurmConfig, *, by_hand: boo
             "mounts": (),
             "time_limit_s": limit and limit + max(0, spec.grace_s - KILL_WAIT_S),
             "end_signal": None if limit else spec.end_signal,
-            "roles": tuple(round_resources(role) for role in spec.roles),
+            "roles": tuple(round_resources(role, config.rdma_feature) for role in spec.roles),
         }
     )
 
 
-def round_resources(role: RoleSpec) -> RoleSpec:
+def round_resources(role: RoleSpec, rdma_feature: str = "") -> RoleSpec:
     """Return the role without its image, which is no option, and with the amounts that Slurm counts in.
 
-    Disk is left out: --tmp needs nodes whose slurm.conf has its size, and few do.
+    A role with RDMA asks for nodes with `rdma_feature`, if there is one.  Disk is left out: --tmp needs nodes
+    whose slurm.conf has its size, and few do.
     """
     has = role.resources
     whole = Resources(
@@ -186,7 +188,10 @@ def round_resources(role: RoleSpec) -> RoleSpec:
         gpus=has.gpus,
         gpu_type=has.gpu_type,
     )
-    return role.model_copy(update={"image": "", "resources": whole, "env": {}})
+    nodes = role.nodes
+    if has.rdma and rdma_feature:
+        nodes = nodes.model_copy(update={"labels": {**nodes.labels, rdma_feature: "true"}})
+    return role.model_copy(update={"image": "", "resources": whole, "env": {}, "nodes": nodes})
 
 
 def _render_relay(key: str, config: SlurmConfig, token: str) -> Iterator[str]:
@@ -253,7 +258,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         _count(completion.min_succeeded),
         " ".join(str(port.at) for port in ports.ports_of(role)),
         lines_of_role,
-        with_prologue(role.command, submission.spec.software),
+        with_prologue(role, submission.spec.software),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
 

@@ -2,15 +2,19 @@
 
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs.backends.base import Gpu, NotSubmitted, Observation, Refused, Reserved, Unknown
 from jobs.backends.local import accept, allocations, gpus, port_allocator, uplink_allocator
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.layout import Layout, UnknownAttemptKey, folder_name
@@ -48,6 +52,35 @@ def test_gpu_allocation_is_exclusive_and_returned_after_use(gpu_bench: LocalBenc
     wait_until_over(gpu_bench.backend, first)
     assert gpu_bench.backend.inventory().nodes[0].free_gpus == (0, 1)
     gpu_bench.close()
+
+
+def test_replicas_with_affinity_are_pinned_to_cores_of_their_own(bench_of: Callable[..., LocalBench]) -> None:
+    local = bench_of()
+    one_core = Resources(cpu_milli=600, memory_mib=64)
+    command = "grep -Po 'Cpus_allowed_list:\\s*\\K.*' /proc/self/status; exec sleep 60"
+    pinned = local.submission(role(command, replicas=2, resources=one_core), cpu_affinity=True)
+    first = local.backend.submit(pinned)
+    free = local.backend.submit(local.submission(role(command, resources=one_core)))
+    cores = sorted(os.sched_getaffinity(0))
+    wait_for(lambda: all(log_of(local.backend, first, index=index) for index in (0, 1)))
+    seen = [int(log_of(local.backend, first, index=index)) for index in (0, 1)]
+    assert sorted(seen) == [cores[0], cores[1 % len(cores)]]
+    held = allocations.sum_held(Layout(local.config.root))
+    assert sorted(held.cores) == sorted(seen)
+    wait_for(lambda: log_of(local.backend, free))
+    expected = Path("/proc/self/status").read_text(encoding="utf-8")
+    assert f"Cpus_allowed_list:\t{log_of(local.backend, free)}" in expected, "another job runs on any core"
+
+
+@given(st.integers(1, 6), st.lists(st.integers(1, 3000), min_size=1, max_size=12))
+def test_cores_are_shared_only_when_all_are_taken(count: int, wanted: list[int]) -> None:
+    allocator = CoreAllocator(range(count), ())
+    times = Counter[int]()
+    for cpu_milli in wanted:
+        chosen = allocator.allocate(cpu_milli)
+        assert len(set(chosen)) == len(chosen) == min(count, -(-cpu_milli // 1000))
+        times.update(chosen)
+        assert max(times.values()) - min(times[core] for core in range(count)) <= 1
 
 
 def test_reserved_gpus_are_assigned_to_their_job(gpu_bench: LocalBench) -> None:

@@ -186,12 +186,15 @@ def test_job_runs_on_node_with_requested_feature(on_slurm: SlurmBench) -> None:
 
 
 def test_replica_receives_exactly_requested_resources(on_slurm: SlurmBench) -> None:
-    size = Resources(cpu_milli=1500, memory_mib=300, gpus=2, gpu_type="titan")
-    told = "echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE $SLURM_MEM_PER_CPU $CUDA_VISIBLE_DEVICES"
-    handle, seen = run(on_slurm, role(told, resources=size, replicas=2))
+    size = Resources(cpu_milli=1500, memory_mib=300, gpus=2, gpu_type="titan", rdma=True)
+    told = (
+        "echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE $SLURM_MEM_PER_CPU $CUDA_VISIBLE_DEVICES "
+        "$SLURM_CPU_BIND_TYPE $NCCL_IB_DISABLE"
+    )
+    handle, seen = run(on_slurm, role(told, resources=size, replicas=2), cpu_affinity=True)
     assert [log_of(on_slurm.backend, handle, index=index) for index in (0, 1)] == [
-        "2 150 0,1\n",
-        "2 150 2,3\n",
+        "2 150 0,1 cores 0\n",
+        "2 150 2,3 cores 0\n",
     ]
     assert {one.node for one in seen.replicas} == {"gpu2"}
 

@@ -58,6 +58,27 @@ def test_software_environment_is_active_when_command_starts(bench: LocalBench, p
     assert (state, lines) == (State.SUCCEEDED, ["of conda", str(folder)])
 
 
+def test_bccl_and_rdma_set_their_variables(
+    bench: LocalBench, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place / "bccl"
+    (folder / "lib").mkdir(parents=True)
+    rdma = ROOM.model_copy(update={"rdma": True})
+    asked = "echo $LD_LIBRARY_PATH $BCCL_BUS_BW_CALCULATE_MODE $NCCL_IB_DISABLE"
+    env = {"LD_LIBRARY_PATH": "/own", "BCCL_BUS_BW_CALCULATE_MODE": "Verbose"}
+    for installed, words in (
+        (folder, f"{folder}/lib:/own Verbose 0"),
+        (place / "none", "/own Verbose 0"),
+    ):
+        monkeypatch.setattr(software, "BCCL", str(installed))
+        job = bench.submission(role(asked, resources=rdma), software=Software(bccl=True), env=env)
+        handle = bench.backend.submit(job)
+        assert wait_until_over(bench.backend, handle, timeout=60).state is State.SUCCEEDED
+        lines = log_of(bench.backend, handle).splitlines()
+        assert lines[-1] == words
+        assert any("BCCL is not installed" in line for line in lines) is (installed != folder)
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -95,4 +116,4 @@ def test_machine_without_modules_refuses_job_requesting_them(
 
 
 def test_prologue_without_software_leaves_command_unchanged() -> None:
-    assert software.with_prologue("set -e\ntrue", Software()) == "set -e\ntrue"
+    assert software.with_prologue(role("set -e\ntrue"), Software()) == "set -e\ntrue"

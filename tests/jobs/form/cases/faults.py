@@ -33,7 +33,6 @@ CASES = (
         QUOTA,
         "fault_tolerance.enabled",
         Effect.TELL,
-        True,
     ),
     Case(
         "aimaster_frameworks",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dialects import fault_flags
-from jobs.form.subfields import AIMASTER, SANITY_CHECK, parse_arguments, set_argument
+from jobs.dialects.argument_text import parse_arguments, set_argument
+from jobs.form.subfields import AIMASTER, SANITY_CHECK
 
 NAMES = st.sampled_from([argument.name for argument in (*AIMASTER, *SANITY_CHECK)] + ["enable-future"])
 PLAIN = st.text(st.sampled_from("abcXYZ019._/:;,"), min_size=1, max_size=8)
@@ -72,7 +72,3 @@ def test_set_argument_removal_is_complete_and_idempotent(text: str, name: str) -
     assert set_argument(once, name, "") == once
     kept = {other: value for other, value in parse_arguments(text).items() if other != name}
     assert parse_arguments(once) == kept
-
-
-def test_aimaster_arguments_are_all_dlc_arguments() -> None:
-    assert {argument.name for argument in AIMASTER} <= fault_flags.DLC
