@@ -81,7 +81,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
             "enforced there."
         ),
     ),
-    "location_told": (
+    "location_passed": (
         _("%(cluster)s passes %(place)s to the job as an address: nothing is fetched from there or stored."),
     ),
     "libraries_need_program": (

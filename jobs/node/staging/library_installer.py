@@ -88,10 +88,16 @@ def key_of(file: str, names: list[str]) -> str:
     checked = lines if kind == "pip" else names
     if any(is_local(line) for line in checked):
         return ""
-    said = [kind, sys.version, sysconfig.get_platform(), os.path.realpath(sys.executable), where()[0]]
+    said = [
+        kind,
+        sys.version,
+        sysconfig.get_platform(),
+        os.path.realpath(sys.executable),
+        install_scheme()[0],
+    ]
     said += [shutil.which(program) or "" for program in ("uv", *CONDAS)] if kind != "pip" else []
     said += sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS))
-    said += installed()
+    said += list_installed()
     return hashlib.sha256("\n".join(said + sorted(lines)).encode()).hexdigest()
 
 
@@ -102,7 +108,7 @@ def is_local(line: str) -> bool:
     return line.startswith(("-", ".", "/")) or ":/" in line
 
 
-def installed() -> list[str]:
+def list_installed() -> list[str]:
     """Return what the interpreter has already, which pip leaves out."""
     try:
         from importlib.metadata import distributions  # noqa: PLC0415 not in every Python
@@ -111,7 +117,7 @@ def installed() -> list[str]:
     return sorted({f"{each.metadata['Name']}=={each.version}" for each in distributions()})
 
 
-def where() -> list[str]:
+def install_scheme() -> list[str]:
     """Return pip's option for the place: an environment that shows no packages of the user's has a folder."""
     return ["--user"] if site.ENABLE_USER_SITE else ["--target"]
 
@@ -139,7 +145,7 @@ def call(*argv: str, **env: str) -> None:
 
 def install_by_pip(target: str, options: list[str]) -> None:
     """Install for the job's Python."""
-    place = where() if where() == ["--user"] else ["--target", f"{target}/packages"]
+    place = install_scheme() if install_scheme() == ["--user"] else ["--target", f"{target}/packages"]
     settings = ["--no-input", "--no-cache-dir", "--disable-pip-version-check"]
     call(*pip(), "install", *settings, *place, *options, PYTHONUSERBASE=target)
 

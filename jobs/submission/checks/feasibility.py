@@ -144,9 +144,9 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
         yield Note("ports_moved", "", {"cluster": cluster, "label": label})
     for index, mount in enumerate(spec.mounts):
-        if _is_only_told(facilities, mount):
+        if _is_only_passed(facilities, mount):
             params = {"cluster": cluster, "place": without_login(mount.uri)}
-            yield Note("location_told", f"/mounts/{index}/uri", params)
+            yield Note("location_passed", f"/mounts/{index}/uri", params)
     if file := next((each for each in _LIBRARY_PROGRAMS if spec.requirements.directory.endswith(each)), ""):
         params = {"file": spec.requirements.directory, "programs": _LIBRARY_PROGRAMS[file]}
         yield Note("libraries_need_program", "/requirements/directory", params)
@@ -154,7 +154,7 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
         yield Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name})
 
 
-def _is_only_told(facilities: Facilities, mount: Mount) -> bool:
+def _is_only_passed(facilities: Facilities, mount: Mount) -> bool:
     """Tell whether a directory of an HDFS is neither fetched nor stored."""
     return (
         mount.uri.startswith(f"{HDFS}://")

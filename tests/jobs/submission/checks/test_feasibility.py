@@ -258,11 +258,11 @@ def test_data_dir_on_foreign_storage_is_accepted(place: Place) -> None:
     told(place, NOTHING)
     text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
     submitted = submission.submit(place.owner, Document(text))
-    told_only = [note.pointer for note in submitted.notes if note.code == "location_told"]
-    assert told_only == ["/mounts/0/uri", "/mounts/1/uri"]
+    passed = [note.pointer for note in submitted.notes if note.code == "location_passed"]
+    assert passed == ["/mounts/0/uri", "/mounts/1/uri"]
     told(place, Facilities(images=False, plain=False, data=("hdfs://host:9000",)))
     submitted = submission.submit(place.owner, Document(text.replace('"train"', '"train2"')))
-    assert not [note for note in submitted.notes if note.code == "location_told"]
+    assert not [note for note in submitted.notes if note.code == "location_passed"]
 
 
 def test_library_file_that_needs_a_program_is_noted(place: Place) -> None:
