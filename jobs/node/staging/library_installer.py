@@ -93,7 +93,7 @@ def key_of(file: str, names: list[str]) -> str:
         sys.version,
         sysconfig.get_platform(),
         os.path.realpath(sys.executable),
-        install_scheme()[0],
+        install_scheme(),
     ]
     said += [shutil.which(program) or "" for program in ("uv", *CONDAS)] if kind != "pip" else []
     said += sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS))
@@ -117,9 +117,9 @@ def list_installed() -> list[str]:
     return sorted({f"{each.metadata['Name']}=={each.version}" for each in distributions()})
 
 
-def install_scheme() -> list[str]:
+def install_scheme() -> str:
     """Return pip's option for the place: an environment that shows no packages of the user's has a folder."""
-    return ["--user"] if site.ENABLE_USER_SITE else ["--target"]
+    return "--user" if site.ENABLE_USER_SITE else "--target"
 
 
 # --- making it -------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def call(*argv: str, **env: str) -> None:
 
 def install_by_pip(target: str, options: list[str]) -> None:
     """Install for the job's Python."""
-    place = install_scheme() if install_scheme() == ["--user"] else ["--target", f"{target}/packages"]
+    place = ["--user"] if install_scheme() == "--user" else ["--target", f"{target}/packages"]
     settings = ["--no-input", "--no-cache-dir", "--disable-pip-version-check"]
     call(*pip(), "install", *settings, *place, *options, PYTHONUSERBASE=target)
 
