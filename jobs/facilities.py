@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 STORES: Final = ("s3", "oss", "bos")
 WEB: Final = ("https", "http")
+HDFS: Final = "hdfs"
 """Schemes of data that can be fetched; no chained addresses (`::`), no files, no shells."""
 
 CODE_SCHEMES: Final = ("https", "ssh", "http", "git")
@@ -69,7 +70,8 @@ class Facilities:
     `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
     share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
     `silent`; None where the backend looks for none.  `network` is the one that a job has, `image_network`
-    that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.
+    that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.  `hdfs` are
+    the namenodes whose HTTP interface the settings name.
     """
 
     images: bool
@@ -87,6 +89,7 @@ class Facilities:
     network: str = ""
     image_network: str = ""
     network_lacks: tuple[str, ...] = ()
+    hdfs: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the facilities as they are stored with the cluster."""
@@ -101,7 +104,7 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        for name in ("data", "datasets", "code", "code_ids", "network_lacks"):
+        for name in ("data", "datasets", "code", "code_ids", "network_lacks", "hdfs"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         return cls(**known)
@@ -121,6 +124,10 @@ class Facilities:
     def fetches_code(self, uri: str) -> bool:
         """Tell whether code may be fetched from the address."""
         parts = split_code(uri)
+        if parts is not None and parts.scheme == HDFS:
+            return covers_data(self.hdfs, uri)
+        if parts is not None and parts.scheme in STORES:
+            return self.fetches_data(uri)
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False
         return self.code is None or bool(covering_code(self.code, parts))
@@ -151,7 +158,7 @@ def split_data(uri: str) -> SplitResult | None:
         return None
     bare = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
     plain = parts.hostname and uri.isprintable() and "::" not in bare
-    if parts.scheme not in (*STORES, *WEB) or not plain or ".." in unquote(parts.path).split("/"):
+    if parts.scheme not in (*STORES, *WEB, HDFS) or not plain or ".." in unquote(parts.path).split("/"):
         return None
     return parts if parts.scheme in WEB or not (parts.query or parts.fragment) else None
 
@@ -179,6 +186,14 @@ def without_login(uri: str) -> str:
 
 
 # --- code ------------------------------------------------------------------------------------------------
+
+
+def setting_of_code(uri: str) -> str:
+    """Return the setting that admits code from the address; "" where none can."""
+    parts = split_code(uri)
+    scheme = parts.scheme if parts else ""
+    settings = {**dict.fromkeys(STORES, "data_from"), **dict.fromkeys(CODE_SCHEMES, "code_from"), HDFS: HDFS}
+    return settings.get(scheme, "")
 
 
 def split_code(uri: str) -> SplitResult | None:

@@ -136,6 +136,7 @@ class CodeSource(Model):
     branch: str = ""
     commit: str = ""
     path: str = ""
+    submodules: bool = False
 
     @model_validator(mode="after")
     def _names_a_source(self) -> CodeSource:

@@ -245,8 +245,6 @@ class _Resolution:
             return code
         if not self._may_use(row, "/code/id"):
             return code
-        if row.submodules:
-            self._note("code_without_submodules", "/code/id", name=row.name)
         secret = self._secret(row, "/code/id", urlsplit(row.repo).hostname or "")
         commit = code.commit or ("" if code.branch else row.commit)
         values = {
@@ -254,6 +252,7 @@ class _Resolution:
             "branch": code.branch or row.branch,
             "commit": commit,
             "path": code.path or row.mount_path,
+            "submodules": code.submodules or row.submodules,
         }
         return code.model_copy(update=values)
 

@@ -15,6 +15,8 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from jobs.facilities import HDFS, WEB, split_data
+
 FROZEN: Final = ConfigDict(extra="forbid", hide_input_in_errors=True)
 """Every model's: a name that is none of its fields is a problem, and no message holds a secret."""
 
@@ -35,6 +37,7 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "choice": _("Must be one of: %(expected)s."),
     "kind": _("Wrong type: %(kind)s expected."),
     "missing": _("Required."),
+    "no_namenode": _("%(value)s: enter hdfs://host:port and http://host:port or https://host:port."),
     "other": _("Invalid value: %(error)s."),
     "ports": _("Enter two port numbers from %(least)s to 65535, the smaller one first."),
     "too_large": _("Must be at most %(bound)s."),
@@ -43,6 +46,16 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "unknown_but": _("Unknown setting. Did you mean %(suggestion)s?"),
 }
 """Sentences of the problems that settings of every backend may have, by code."""
+
+
+NAMENODES: Final = (
+    _("HDFS namenodes"),
+    _(
+        "HDFS addresses mapped to the namenode's HTTP interface (WebHDFS or HttpFS), as JSON: "
+        '{"hdfs://namenode:9000": "http://namenode:9870"}.'
+    ),
+)
+"""Label and help text of the setting `hdfs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,18 @@ class InvalidSettings(ValueError):
 def invalid(code: str, **params: Any) -> InvalidSettings:
     """Return the exception for a problem of the field that is being validated."""
     return InvalidSettings(SettingProblem("", code, params))
+
+
+def _check_namenodes(namenodes: dict[str, str]) -> dict[str, str]:
+    """Refuse what does not map an HDFS address to an address of the web."""
+    for name, address in namenodes.items():
+        here, there = split_data(name), split_data(address)
+        if here is None or here.scheme != HDFS or there is None or there.scheme not in WEB:
+            raise invalid("no_namenode", value=f"{name}: {address}")
+    return namenodes
+
+
+Namenodes = Annotated[dict[str, str], AfterValidator(_check_namenodes)]
 
 
 def check_ports(least: int) -> AfterValidator:

@@ -66,6 +66,11 @@ def keep(why: str) -> Support:
 
 NOT_HERE: Final = _("Not available on this cluster.")
 OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
+OWN_HOST: Final = _("Submodules are fetched from the repository's own host.")
+LIBRARY_FILES: Final = _(
+    "requirements.txt is installed by pip, environment.yml by conda, mamba or micromamba, and uv.lock or "
+    "pyproject.toml by uv, as found on the job's PATH."
+)
 """Reasons that several backends have."""
 
 MOUNT_OPTIONS: Final = frozenset({"medium", "sizeLimit", "endpoint", "region"})

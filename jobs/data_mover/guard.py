@@ -67,6 +67,10 @@ class Allowed:
         self._names = {name.lower() for name in inside}
         self._known: set[tuple[Address, int]] = set()
 
+    def admit(self, host: str, port: int) -> None:
+        """Let a host that an allowed one names be inside this network, too."""
+        self._names.add(f"{host}:{port}".lower())
+
     def record_lookup(self, host: object, port: object, found: Sequence[Any]) -> None:
         """The resolver said that the host has these addresses."""
         if isinstance(host, bytes):

@@ -1,4 +1,4 @@
-"""Bringing data to a job and back: `main.py ORDER`, and `main.py --git …` before a command of git.
+"""Bringing data to a job and back: `main.py ORDER [FOLDER LOGIN]`; `main.py --git …` begins git.
 
 An order is a JSON file that only the job's user can read; it is removed at once.  What is said goes to the
 job's log.
@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -28,7 +29,9 @@ from typing import IO, Any, Final
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder may lie anywhere: it is laid into jobs
 
+import archives  # type: ignore[import-not-found]
 import guard  # type: ignore[import-not-found]
+import webhdfs  # type: ignore[import-not-found]
 
 TOGETHER: Final = 8
 """So many objects at once."""
@@ -222,12 +225,43 @@ class File:
         raise Trouble("nothing can be written to an address of the web")
 
 
-Place = Objects | File
+class HdfsFolder:
+    """A folder, or a file, of an HDFS: `hdfs://namenode:9000/path`, spoken to at the order's `endpoint`."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._fs = webhdfs.WebHdfs(order["endpoint"], order["user"], order["allowed"])
+        place = urllib.parse.urlsplit(order["uri"])
+        self._path = urllib.parse.unquote(place.path).rstrip("/")
+        self._where = f"{order['endpoint']}|{order['user']}|{place.netloc}"
+
+    def entries(self) -> list[Entry]:
+        """Every file below the place, or the one file that it is."""
+        listed = []
+        with contextlib.suppress(FileNotFoundError):
+            for below, size, at in self._fs.list_files(self._path):
+                name = f"{self._path}/{below}".rstrip("/")
+                tag = f"{self._where}|{name}|{at}|{size}"
+                listed.append(Entry(below or name.rpartition("/")[2], size, tag, name, at / 1000))
+        return listed
+
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        """Its bytes."""
+        with self._fs.open(entry.name) as answer:
+            while piece := answer.read(PIECE):
+                yield piece
+
+    def upload(self, path: str, source: str) -> None:
+        """Let a file lie below the place."""
+        self._fs.upload(f"{self._path}/{path}", source)
+
+
+Place = Objects | File | HdfsFolder
+_PLACES: Final[dict[str, type[Place]]] = {"s3": Objects, "hdfs": HdfsFolder}
 
 
 def place_of(order: dict[str, Any]) -> Place:
     """Return the store or file that the order is about."""
-    return Objects(order) if order["uri"].startswith("s3://") else File(order)
+    return _PLACES.get(order["uri"].partition(":")[0], File)(order)
 
 
 # --- bringing it -----------------------------------------------------------------------------------------
@@ -351,10 +385,15 @@ def fetch(order: dict[str, Any]) -> None:
     """Bring everything into the folder."""
     place, cache = place_of(order), Cache(order["cache"], order["cache_most"])
     found = check_entries(place.entries(), order["most"])
+    if not found and order.get("unpack"):
+        raise Trouble("there is nothing there")
     if not found:
         say(f"{order['name']}: there is nothing there")
         return
     target = Folder(order["folder"])
+    if order.get("unpack") and len(found) == 1 and archives.is_archive(found[0].name):
+        _unpack(place, target, found[0], order)
+        return
     progress = Progress(order["name"], len(found), sum(entry.size for entry in found))
 
     def bring(entry: Entry) -> None:
@@ -371,6 +410,23 @@ def fetch(order: dict[str, Any]) -> None:
     cache.evict()
     before = f", {progress.kept} of them as they were fetched before" if progress.kept else ""
     say(f"{order['name']}: {progress.files} files, {amount(progress.done)}{before}")
+
+
+def _unpack(place: Place, target: Folder, entry: Entry, order: dict[str, Any]) -> None:
+    """Fetch an archive, and have the folder hold what is in it."""
+    most, fetched = order["most"], 0
+    with tempfile.TemporaryFile() as file:
+        for piece in place.pieces(entry):
+            fetched += len(piece)
+            if most and fetched > most:
+                raise Trouble(f"it is larger than {amount(most)}")
+            file.write(piece)
+        file.seek(0)
+        try:
+            files, size = archives.unpack(file, entry.name, target.around, most)
+        except archives.BadArchive as error:
+            raise Trouble(_UNTOLD.sub("?", str(error))) from error
+    say(f"{order['name']}: {files} files, {amount(size)}, unpacked")
 
 
 def _bring(place: Place, cache: Cache, target: Folder, entry: Entry, most: int) -> bool:
@@ -450,17 +506,44 @@ def look(order: dict[str, Any]) -> None:
     say(f"{order['name']}: {len(found):,} files, {amount(sum(entry.size for entry in found))}")
 
 
-DO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {"fetch": fetch, "store": store, "look": look}
+def read(order: dict[str, Any]) -> None:
+    """Say what one small file holds."""
+    place, text = place_of(order), b""
+    for entry in place.entries():
+        for piece in place.pieces(entry):
+            text += piece
+            if len(text) > order["most"]:
+                raise Trouble(f"it is larger than {amount(order['most'])}")
+        say(text.decode())
+        return
+    raise Trouble("there is no such file")
 
 
-def carry(path: str) -> int:
-    """Do what the order says; how the process ends."""
+DO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
+    "fetch": fetch,
+    "store": store,
+    "look": look,
+    "read": read,
+}
+
+
+def carry(path: str, folder: str = "", login: str = "") -> int:
+    """Do what the order says, in `folder` if one is given; how the process ends.
+
+    `login` is a file that may have the `user` and the `password`, where the order has none.  An order without
+    `inside` is of a job that could connect to anywhere itself.
+    """
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 removed while it is open
         os.unlink(path)  # noqa: PTH108
         order = json.load(file)
+    with contextlib.suppress(FileNotFoundError), open(login, encoding="utf-8") as file:  # noqa: PTH123
+        order |= json.load(file)
+    order["folder"] = folder or order.get("folder")
     sys.path.insert(1, order["site"])
     os.umask(0o022)
-    guard.keep_to(guard.Allowed(order["inside"]))
+    order["allowed"] = guard.Allowed(order["inside"] or ())
+    if order["inside"] is not None:
+        guard.keep_to(order["allowed"])
     hidden = [text for text in (order["password"],) if text]
     try:
         DO[order["do"]](order)
@@ -514,6 +597,6 @@ def git(uri: str, inside: str, argv: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "--git":
         sys.exit(git(sys.argv[2], sys.argv[3], sys.argv[4:]))
-    code = carry(sys.argv[1])
+    code = carry(*sys.argv[1:])
     sys.stdout.flush()
     os._exit(code)  # threads of libraries are not waited for

@@ -138,7 +138,9 @@ SAMPLES: Final = (
         Software(modules=("cuda/12.4",), conda="/opt/conda/envs/train"),
     ),
     _sample(
-        CodeSource(uri="https://git.example.com/a.git", branch="main", commit="abc", path="/root/x"),
+        CodeSource(
+            uri="https://git.example.com/a.git", branch="main", commit="abc", path="/root/x", submodules=True
+        ),
         Resources(instance_type="ecs.g6.large", cpu_milli=2000, memory_mib=8192),
         Bid(price_micro=1_000_000),
         Software(venv="/home/me/venv"),

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+from jobs.egress import Answer
 from jobs.log_forwarding.lines import LogLine
 from jobs.models import LogSink
-from jobs.notifications.egress import Answer
 from jobs.notifications.transports.outcome import of_answer
 
 REFUSALS: Final = frozenset({400, 413, 422})

@@ -21,6 +21,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Least, Now
 from django.utils.crypto import get_random_string
 
+from jobs import egress
 from jobs.addresses import AddressError
 from jobs.faults import fault
 from jobs.log_forwarding import batches
@@ -29,7 +30,6 @@ from jobs.log_forwarding.formats import FORMATS, PostOutcome
 from jobs.log_forwarding.positions import find_due
 from jobs.models import LogCursor, LogSink
 from jobs.models.log_sinks import MOST_RECORDS
-from jobs.notifications import egress
 from quotas.encryption import Unreadable
 
 log = structlog.get_logger(__name__)

@@ -35,8 +35,8 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "code_not_fetched": (
         _("%(cluster)s can't fetch code from %(place)s: not allowed by its settings (%(setting)s)."),
         _(
-            "%(cluster)s can't fetch code from %(place)s. Upload the code, or specify a folder on "
-            "the cluster."
+            "%(cluster)s can't fetch code from %(place)s. Specify a git repository (https://…/name.git), an "
+            "archive (https://…/name.zip, .tar.gz) or a folder on the cluster, or upload the code."
         ),
     ),
     "code_not_known": (_("Code %(id)s is not registered in this console, and %(cluster)s doesn't know it."),),

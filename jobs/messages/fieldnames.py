@@ -40,6 +40,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "code": _("Code"),
     "code/branch": _("Branch"),
     "code/commit": _("Commit"),
+    "code/submodules": _("Submodules"),
     "requirements": _("Third-party libraries"),
     "workspace": _("Workspace"),
     "quota": _("Resource quota"),

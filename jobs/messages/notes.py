@@ -81,13 +81,16 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
             "enforced there."
         ),
     ),
+    "location_passed": (
+        _("%(cluster)s passes %(place)s to the job as an address: nothing is fetched from there or stored."),
+    ),
+    "libraries_need_program": (
+        _("%(file)s is installed with %(programs)s: it must be on the job's PATH, or in its image."),
+    ),
     "asset_unknown": (_("%(id)s is not registered in this console; the target cluster must know it."),),
     "asset_takes_secret": (
         _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),
         _("%(name)s is fetched with your secret %(secret)s."),
-    ),
-    "code_without_submodules": (
-        _("Submodules of %(name)s are not fetched; the job gets the repository without them."),
     ),
     "dataset_of_vpc": (
         _("Dataset %(name)s is in VPC %(vpc)s. A job that mounts it must be in the same VPC."),

@@ -292,9 +292,7 @@ class CodeSource(Guarded):
     submodules = models.BooleanField(
         _("include submodules"),
         default=False,
-        help_text=_(
-            "Applies to vendor targets only. Jobs that run here get the repository without submodules."
-        ),
+        help_text=_("Submodules are fetched from the repository's own host."),
     )
 
     class Meta(Asset.Meta):

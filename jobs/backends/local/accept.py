@@ -217,11 +217,17 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
     )
     layer = MountPlanner(config.mount_settings(), ground, submission.uploads)
     for mount in spec.mounts:
-        layer.lay(mount)
+        uri = layer.resolve(mount.uri)
+        if code_sources.is_code_dir_elsewhere(mount, uri) and not layer.knows(uri):
+            path = code_sources.add_code_dir(uri, config.code(), layer, spec.env)
+            layer.locations.setdefault(mount.purpose.value, path)
+        else:
+            layer.lay(mount)
     if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:
         layer.login = authfile.login(spec.registry_auth.file_uri, layer)
     if spec.code is not None:
-        code_sources.add_code(code_sources.resolve_source(spec.code, config.code()), config.code(), layer)
+        rules = config.code()
+        code_sources.add_code(code_sources.resolve_source(spec.code, rules), rules, layer, spec.env)
     return layer
 
 

@@ -18,6 +18,7 @@ from jobs.backends.local import machine
 from jobs.backends.settings import (
     FROZEN,
     InvalidSettings,
+    Namenodes,
     Natural,
     Positive,
     SettingProblem,
@@ -125,6 +126,7 @@ class LocalConfig(Settings):
     code_mib: Natural = 2048
     data_from: tuple[str, ...] = ()
     data_inside: tuple[str, ...] = ()
+    hdfs: Namenodes = Field(default_factory=dict)
     data_mib: Natural = 51_200
     cache_mib: Natural = 20_480
     prepare_s: Positive = 1800
@@ -202,8 +204,9 @@ class LocalConfig(Settings):
         """Return the settings about locations outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
         code_bytes = self.code_mib << 20
-        inside = (*self.data_inside, *remotes.named_hosts(self.data_from))
-        data = remotes.DataRules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20)
+        named = (*self.data_from, *self.hdfs.values())
+        inside = (*self.data_inside, *remotes.named_hosts(named))
+        data = remotes.DataRules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20, self.hdfs)
         return MountSettings(
             folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes, data
         )
@@ -226,7 +229,7 @@ class LocalConfig(Settings):
             plain=self.allow_plain,
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
-            data=self.data_from,
+            data=(*self.data_from, *self.hdfs),
             datasets=tuple(self.datasets),
             code=self.code_from,
             code_ids=tuple(self.code_sources),
@@ -235,6 +238,7 @@ class LocalConfig(Settings):
             network=network,
             image_network=self.network_of(isolation, found.command),
             network_lacks=self.network_lacks(),
+            hdfs=tuple(self.hdfs),
         )
 
     def total(self) -> machine.Total:

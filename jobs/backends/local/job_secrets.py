@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from jobs.backends.base import Submission
@@ -11,10 +11,11 @@ from jobs.backends.local.config import LocalConfig
 from jobs.backends.staging import code_sources, remotes
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
+from jobs.facilities import HDFS
 from jobs.node.frameworks import mpi, registry
 from jobs.node.sandbox import role_credentials
 from jobs.node.wrapper.environment import LOCATION_VARIABLES
-from jobs.spec import JobSpec
+from jobs.spec import JobSpec, MountPurpose
 
 
 def list_names(submission: Submission, config: LocalConfig) -> Iterator[str]:
@@ -37,23 +38,25 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
     env = {
         LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
         for mount in spec.mounts
-        if placeholders.list_references(mount.uri) and not mount.path
+        if placeholders.list_references(mount.uri) and layer.locations.get(mount.purpose) == mount.uri
     }
     found: dict[str, Any] = {"env": {**env, **submission.secret_variables()}}
     if submission.role_token:
         found[role_credentials.SECRET] = submission.role_token
-    if code := code_sources.login_of(_code_uri(spec, config)):
-        found["code"] = placeholders.fill(code, values)
-    if key := code_sources.key_of(_code_uri(spec, config)):
-        found["code_key"] = placeholders.fill(key, values)
+    code_dir = next((mount.uri for mount in spec.mounts if mount.purpose is MountPurpose.CODE), "")
+    for name, uri in (("code", _code_uri(spec, config)), ("code_dir", code_dir)):
+        if login := code_sources.login_of(uri):
+            found[name] = placeholders.fill(login, values)
+        if key := code_sources.key_of(uri):
+            found[f"{name}_key"] = placeholders.fill(key, values)
     if layer.datas:
-        found["data"] = [_login(uri, spec, values) for uri in layer.data_uris]
+        found["data"] = [_login(uri, submission) for uri in layer.data_uris]
     if layer.login:
         found["registry"] = layer.login
-    login = spec.registry_auth
-    if login is not None and login.password is not None:
-        password = values[login.password.name]
-        found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
+    auth = spec.registry_auth
+    if auth is not None and auth.password is not None:
+        password = values[auth.password.name]
+        found["registry"] = {"registry": auth.registry, "username": auth.username, "password": password}
     return found
 
 
@@ -63,8 +66,14 @@ def add_key(found: dict[str, Any], spec: JobSpec) -> None:
         found["env"][mpi.KEY] = secrets.token_hex(32)
 
 
-def _login(uri: str, spec: JobSpec, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the login for data: the address's, or else that of the job's own variables."""
+def _login(uri: str, submission: Submission) -> dict[str, str]:
+    """Return the login for data: the address's, or else that of the job's own variables.
+
+    To an HDFS everybody is known by the own name.
+    """
+    spec, values = submission.spec, submission.secrets
+    if uri.startswith(f"{HDFS}://"):
+        return {"user": submission.person.name, "password": ""}
     user, password = remotes.login_of(uri)
     if not password:
         env = {**spec.env, **{name: values[ref.name] for name, ref in spec.secret_env.items()}}

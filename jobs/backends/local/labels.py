@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.backends.settings import NAMENODES
 from jobs.backends.settings import mark as _
 
 LABEL: Final = _("This machine")
@@ -111,6 +112,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Internal data hosts"),
         _("Hosts on the internal network, with ports, from which data can be fetched, one per line."),
     ),
+    "hdfs": NAMENODES,
     "data_mib": (_("Data size (MiB)"), _("Maximum size of the data fetched to one location.")),
     "cache_mib": (
         _("Cache per user (MiB)"),

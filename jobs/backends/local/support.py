@@ -9,8 +9,10 @@ from jobs.backends.settings import mark as _
 from jobs.backends.support import (
     BCCL,
     CONTRACT,
+    LIBRARY_FILES,
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
+    OWN_HOST,
     Support,
     approximate,
     honour,
@@ -25,6 +27,7 @@ _IMAGES: Final = f"{_LOCAL}/test_images.py"
 _LIMITS: Final = "jobs/node/wrapper/test_cgroups.py"
 _MOUNTS: Final = f"{_LOCAL}/test_mounts.py"
 _CODE: Final = f"{_LOCAL}/test_code.py"
+_SOURCES: Final = f"{_LOCAL}/test_code_sources.py"
 _PACKAGES: Final = "jobs/node/staging/test_pip.py"
 _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
 _NAMES: Final = f"{_LOCAL}/test_names.py"
@@ -109,9 +112,18 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "code.id": honour(f"{_CODE}::test_registered_code_is_found_by_id_and_overridden_by_job_file"),
     "code": honour(f"{_CODE}::test_local_repository_is_fetched_at_requested_ref"),
+    "code.uri": honour(
+        f"{_SOURCES}::test_code_archive_and_hdfs_directories_are_brought_and_output_is_stored",
+        _("Git repositories, archives, object stores and HDFS that the cluster settings allow."),
+    ),
+    "code.submodules": honour(
+        f"{_SOURCES}::test_submodules_are_fetched_from_the_host_of_the_repository_alone", OWN_HOST
+    ),
     "code.path": honour(f"{_CODE}::test_code_without_path_is_placed_under_repository_name"),
     "requirements.packages": honour(f"{_PACKAGES}::test_pip_packages_and_their_commands_are_found"),
-    "requirements.directory": honour(f"{_PACKAGES}::test_pip_reads_requirements_from_code"),
+    "requirements.directory": honour(
+        f"{_PACKAGES}::test_library_file_decides_which_program_installs", LIBRARY_FILES
+    ),
     "software.bccl": BCCL,
     "software": honour(f"{_SOFTWARE}::test_software_modules_load_where_machine_has_them"),
     "software.conda": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),

@@ -69,7 +69,7 @@ from jobs.states import TERMINAL, Reason, ReasonCode
 
 T = TypeVar("T")
 
-SECRETS: Final = ("secrets", "login", "code-key", "door", "door-key")
+SECRETS: Final = ("secrets", "login", "code-key", "dir-login", "dir-code-key", "door", "door-key")
 """Files that are removed at a job's end."""
 
 OVERDUE_S: Final = 15

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from jobs.backends.settings import (
     FROZEN,
     InvalidSettings,
+    Namenodes,
     SettingProblem,
     Settings,
     Switch,
@@ -160,6 +161,7 @@ class SlurmConfig(Settings):
     slurm_user: OptionalWord = ""
     nodes_folder: OptionalFolder = ""
     console_url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    hdfs: Namenodes = Field(default_factory=dict)
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> Self:
@@ -199,7 +201,8 @@ class SlurmConfig(Settings):
 
     def facilities(self) -> Facilities:
         """Return what jobs find there, as far as the settings tell."""
-        return Facilities(images=bool(self.images), plain=self.allow_plain, slurm=True)
+        images, namenodes = bool(self.images), tuple(self.hdfs)
+        return Facilities(images=images, plain=self.allow_plain, slurm=True, hdfs=namenodes)
 
     def exposures(self) -> frozenset[str]:
         """Return that everything runs as one user, where it does."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.backends.settings import NAMENODES
 from jobs.backends.settings import mark as _
 
 LABEL: Final = _("Slurm")
@@ -106,6 +107,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Python on the nodes"),
         _("Python 3.11 or later for terminals, SSH and files: a path, or python3."),
     ),
+    "hdfs": NAMENODES,
     "ports": (
         _("Port range"),
         _("First and last port available to jobs: [20000, 29999]."),

@@ -9,8 +9,10 @@ from jobs.backends.settings import mark as _
 from jobs.backends.support import (
     BCCL,
     CONTRACT,
+    LIBRARY_FILES,
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
+    OWN_HOST,
     Fate,
     Support,
     approximate,
@@ -104,7 +106,15 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
+    "code.uri": honour(
+        f"{_STAGING}::test_code_archive_and_code_dir_of_hdfs_are_staged_on_nodes",
+        _("Git repositories, archives and HDFS; object stores are rejected."),
+    ),
+    "code.submodules": honour(f"{_STAGING}::test_submodules_are_staged_on_nodes", OWN_HOST),
     "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_requirements_in_code"),
+    "requirements.directory": honour(
+        f"{_STAGING}::test_packages_are_installed_from_requirements_in_code", LIBRARY_FILES
+    ),
     "software.bccl": BCCL,
     "software": honour(f"{_STAGING}::test_virtual_environment_is_active_at_command_start"),
     "time_limit_s": honour(f"{_SLURM}::{_LIMIT}"),

@@ -18,7 +18,7 @@ from jobs.backends.base import Refused
 from jobs.backends.staging import job_folders, remotes
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
-from jobs.facilities import lies_in, local_path, without_login
+from jobs.facilities import HDFS, lies_in, local_path, without_login
 from jobs.node.measure import FolderTooLarge
 from jobs.node.sandbox.folder_access import Owner, check_folder
 from jobs.node.sandbox.folders import FolderGrant, Folders, Requester, parts_of
@@ -38,6 +38,9 @@ EMPTY_SCHEME: Final = "emptydir://"
 
 INNER_OUTPUT: Final = f"{mount_paths.WORK}/output"
 """OpenPAI's default file system where the settings name none: a folder that goes with the attempt."""
+
+INNER_DATA: Final = f"{mount_paths.WORK}/data"
+"""OpenPAI's dataDir that is fetched."""
 
 CODE_DIR_BYTES: Final = 200_000_000
 """More than that in a codeDir fails in OpenPAI v0.14 too ("less than 200MB", SCM page)."""
@@ -233,40 +236,77 @@ class MountPlanner:
 
     def _far(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
         """A place that is no folder of this machine: fetched if it can be, or else only told."""
+        if uri.startswith(f"{HDFS}://") and not path and self._known.data.namenode(uri):
+            path = INNER_OUTPUT if mount.purpose is MountPurpose.OUTPUT else INNER_DATA
+            mount = mount.model_copy(update={"read_only": True})
         if path and self._fetch(mount, uri, path):
             return None, path
         if path:
             raise refusal("mount_elsewhere", place=without_login(mount.uri), path=path)
-        if mount.purpose is MountPurpose.CODE:
-            raise refusal("code_elsewhere", place=without_login(mount.uri))
         if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
             return MountSpec(INNER_OUTPUT, MountKind.INNER), INNER_OUTPUT
         return None, mount.uri
 
     def _fetch(self, mount: Mount, uri: str, path: str) -> bool:
         """Have data brought from elsewhere, as far as the settings allow that."""
-        found = remotes.read(uri, mount.options)
+        found = self._known.data.read(uri, mount.options)
         rules = self._known.data
         if found is None or not rules.cover(uri):
             return False
         output = mount.purpose is MountPurpose.OUTPUT
-        data = DataSpec(
-            bound=self.own(path, read_only=mount.read_only and not output),
+        bound = self.own(path, read_only=mount.read_only and not output)
+        data = replace(
+            self._transfer(bound, found),
             name=mount.id or found.shown,
-            uri=found.uri,
-            endpoint=found.endpoint,
-            region=found.region,
-            addressing=found.addressing,
-            inside=rules.inside,
             back=output or (not mount.read_only and found.can_be_written),
             bring=not output,
+        )
+        self._add_data(data, uri)
+        return True
+
+    def fetch_code(
+        self,
+        uri: str,
+        place: remotes.Remote,
+        path: str,
+        most: int,
+        inside: tuple[str, ...],
+        *,
+        read_only: bool,
+    ) -> None:
+        """Have code that needs no git brought to `path` in the job; an archive is unpacked there."""
+        data = self._transfer(self.own(path, read_only=read_only), place)
+        inside = (*data.inside, *inside)
+        self._add_data(replace(data, is_code=True, most_bytes=most, inside=inside), uri)
+
+    def _transfer(self, bound: int, place: remotes.Remote) -> DataSpec:
+        """Return what is brought from a place to the mount number `bound`."""
+        rules = self._known.data
+        return DataSpec(
+            bound=bound,
+            name=place.shown,
+            uri=place.uri,
+            endpoint=place.endpoint,
+            region=place.region,
+            addressing=place.addressing,
+            inside=rules.inside,
             most_bytes=rules.most_bytes,
             cache_bytes=rules.cache_bytes,
             patience_s=self._known.patience_s,
         )
+
+    def _add_data(self, data: DataSpec, uri: str) -> None:
         self.datas.append(data)
         self.data_uris.append(uri)
-        return True
+
+    def knows(self, uri: str) -> bool:
+        """Tell whether the settings map an address elsewhere to a folder."""
+        return self._known.at(uri) is not None
+
+    @property
+    def data_rules(self) -> remotes.DataRules:
+        """Return the settings for data."""
+        return self._known.data
 
     def resolve(self, uri: str) -> str:
         """The URI with OpenPAI's names replaced, as far as they mean something here."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from jobs.facilities import WEB, covers_data, split_data, without_login
+from jobs.facilities import HDFS, WEB, covers_data, lies_in, split_data, without_login
 
 KEYS: Final = {
     "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
@@ -15,6 +15,12 @@ KEYS: Final = {
     "bos": ("BOS_ACCESS_KEY_ID", "BOS_SECRET_ACCESS_KEY"),
 }
 """The variables in which a job may have its own keys."""
+
+_OPTIONS: Final = {
+    "s3": {"endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION"},
+    "oss": {"endpoint": "OSS_ENDPOINT", "region": "OSS_REGION"},
+}
+"""The variables in which a job may have a store's endpoint and region: those of the vendors' own tools."""
 
 _OSS_HOST: Final = ".aliyuncs.com"
 _BOS_HOST: Final = ".bcebos.com"
@@ -34,29 +40,44 @@ class Remote:
     @property
     def can_be_written(self) -> bool:
         """Tell whether there is a way back."""
-        return self.uri.startswith("s3://")
+        return self.uri.startswith(("s3://", "hdfs://"))
 
 
 @dataclass(frozen=True, slots=True)
 class DataRules:
     """Settings for data: the addresses it may come `from_`, hosts `inside` this network that
-    may be spoken to, at most `most_bytes` at a time and `cache_bytes` kept for each person.
+    may be spoken to, at most `most_bytes` at a time and `cache_bytes` kept for each person.  `hdfs` maps
+    namenodes, as job files call them, to where their HTTP interface is.
     """
 
     from_: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
     most_bytes: int = 50 << 30
     cache_bytes: int = 20 << 30
+    hdfs: Mapping[str, str] = field(default_factory=dict)
 
     def cover(self, uri: str) -> bool:
         """Tell whether data may be fetched from the address."""
-        return covers_data(self.from_, uri)
+        return covers_data((*self.from_, *self.hdfs), uri)
+
+    def namenode(self, uri: str) -> str:
+        """Return where the HTTP interface of an address's namenode is; "" where no admin has said so."""
+        known = max((name for name in self.hdfs if lies_in(uri, name.rstrip("/"))), key=len, default="")
+        return self.hdfs.get(known, "")
+
+    def read(self, uri: str, options: Mapping[str, str]) -> Remote | None:
+        """Return the place at an address; None for one from which nothing is fetched."""
+        if not uri.startswith(f"{HDFS}://"):
+            return read(uri, options)
+        bare = without_login(uri)
+        endpoint = self.namenode(bare)
+        return Remote(bare, bare, endpoint) if endpoint and split_data(bare) else None
 
 
 def read(uri: str, options: Mapping[str, str]) -> Remote | None:
     """The place at an address; `options` may say the `endpoint` and the `region` of a store."""
     parts = split_data(uri)
-    if parts is None:
+    if parts is None or parts.scheme == HDFS:
         return None
     host, shown = parts.netloc.rpartition("@")[2], without_login(uri)
     if parts.scheme in WEB:
@@ -73,6 +94,12 @@ def read(uri: str, options: Mapping[str, str]) -> Remote | None:
     own_names = (urlsplit(endpoint).hostname or "").endswith((_OSS_HOST, _BOS_HOST))
     addressing = ("virtual" if own_names else "path") if endpoint else "auto"
     return Remote(f"s3://{host}{parts.path}", shown, endpoint, region, addressing)
+
+
+def options_of(uri: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a store from the job's own variables."""
+    names = _OPTIONS.get(uri.partition(":")[0], {})
+    return {option: env[name] for option, name in names.items() if env.get(name)}
 
 
 def login_of(uri: str) -> tuple[str, str]:

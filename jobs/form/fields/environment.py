@@ -148,8 +148,11 @@ ENVIRONMENT: Final = (
         "code-uri",
         "/code/uri",
         FieldKind.TEXT,
-        _("Repository"),
-        help=_("URL of a git repository that you can read. Fetched before the command runs."),
+        _("Repository or archive"),
+        help=_(
+            "A git repository that you can read, an archive (.zip, .tar.gz), or a folder of an object store "
+            "or HDFS. Fetched before the command runs."
+        ),
         source=f"{PAGE_ZH}: code, online",
         placeholder="https://git.example.com/team/code.git",
     ),
@@ -177,6 +180,15 @@ ENVIRONMENT: Final = (
         help=_("Folder in the job. Empty: /root/code."),
         source=f"{PAGE_ZH}: code, mount path",
         placeholder="/root/code",
+    ),
+    Field(
+        "code-submodules",
+        "/code/submodules",
+        FieldKind.FLAG,
+        _("Include submodules"),
+        Flag(),
+        help=_("Submodules on the repository's own host."),
+        source="JobSpec",
     ),
 )
 

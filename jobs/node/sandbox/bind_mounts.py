@@ -19,7 +19,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.mount_points import bind
 from jobs.node.sandbox.root_file_system import BindMount, raising_mount_failed
 from jobs.node.staging import mount_paths
-from jobs.node.staging.mount_specs import MountKind, MountSpec
+from jobs.node.staging.mount_specs import IN_WORK, MountKind, MountSpec
 from jobs.node.supervisor.plan import Plan
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 
@@ -41,8 +41,10 @@ def open_all(launch: LaunchArguments) -> list[BindMount]:
 
 
 def read_only_data(plan: Plan) -> list[MountSpec]:
-    """Return the read-only mounts into which data is staged first."""
-    bounds = (plan.bounds[data.bound] for data in plan.datas)
+    """Return the read-only mounts into which data, or code by git, is staged first."""
+    fetched = [data.bound for data in plan.datas]
+    fetched += [code.bound for code in plan.codes if code.git and code.bound != IN_WORK]
+    bounds = (plan.bounds[number] for number in fetched)
     return [bound for bound in bounds if bound.read_only]
 
 

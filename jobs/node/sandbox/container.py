@@ -17,7 +17,7 @@ from jobs.node.sandbox import bind_mounts, engine, name_files, root_file_system,
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount
 from jobs.node.sandbox.runtime import Runtime, limits, make_own_folders, root_of
-from jobs.node.staging import code_copy, data_transfer, git_fetch, mount_paths, pip
+from jobs.node.staging import code_copy, data_transfer, git_fetch, libraries, mount_paths, pip
 from jobs.node.staging.mount_specs import IN_WORK, MountKind
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import cgroups
@@ -116,9 +116,9 @@ class ContainerRuntime(Runtime):
         if packages is None:
             return None
         self._current = setup_name(self._launch.plan, self._launch.place)
-        cache = data_transfer.environments(self._launch, viewed=True)
-        arguments = tuple(pip.arguments(packages, mount_paths.WORK, cache))
-        folders = {data_transfer.CACHE: data_transfer.cache(self._launch)} if cache else {}
+        store = libraries.store(self._launch)
+        folders = {libraries.FOLDER: store} if store else {}
+        arguments = tuple(pip.arguments(packages, mount_paths.WORK, *folders, copies=True))
         program = self._run(self._current, arguments, pip.configuration(), folders)
         trouble = steps.run(StagingStep.of_packages(packages, program, self.enter))
         self._engine.remove(self._current)

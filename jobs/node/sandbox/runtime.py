@@ -15,7 +15,7 @@ from jobs.node.process_trees import Tree
 from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, role_credentials, root_file_system
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
-from jobs.node.staging import code_copy, data_transfer, git, git_fetch, mount_paths, pip
+from jobs.node.staging import code_copy, data_transfer, git, git_fetch, libraries, mount_paths, pip
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import attempt_files, cgroups
 from jobs.node.wrapper.environment import ReplicaPaths
@@ -102,6 +102,7 @@ class PlainRuntime(Runtime):
         super().__init__(launch, log, limits(launch, devices))
         self._room = ReplicaPaths("", "")
         self._owner = launch.owner if self._viewed else None
+        self._store = ""
         self.image_used = False if launch.place.role.image else None
         if self._viewed:
             self.tree = process_trees.Namespace()
@@ -114,6 +115,9 @@ class PlainRuntime(Runtime):
         launch = self._launch
         make_own_folders(launch)
         self._room = room = launch.room()
+        self._store = (
+            libraries.FOLDER if libraries.store(launch) and self._viewed else libraries.store(launch)
+        )
 
         def folder(bound: int) -> str:
             return room.resolve_inside(launch.plan.bounds[bound].path)
@@ -130,6 +134,7 @@ class PlainRuntime(Runtime):
                 *git_fetch.mounts(launch),
                 *attempt_files.mounts(launch.path),
                 *data_transfer.mounts(launch),
+                *libraries.mounts(launch),
             )
             root_file_system.enter(root_of(launch, (*mounts, *more)))
             kernel.hide_from_peers()
@@ -140,6 +145,8 @@ class PlainRuntime(Runtime):
         trouble = trouble or self._install(steps)
         if trouble is None and self._viewed:
             data_transfer.hide_cache(launch)
+        if trouble is None and self._store:
+            self._share_libraries()
         return trouble
 
     def _protect(self, steps: StepRunner) -> Exit | None:
@@ -170,12 +177,19 @@ class PlainRuntime(Runtime):
             return None
         packages = replace(packages, directory=room.resolve_inside(packages.directory))
         env = {**pip.configuration(), **self._launch.environment(room)}
-        cache = data_transfer.environments(self._launch, viewed=self._viewed)
-        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work, cache)]
+        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work, self._store)]
         program = Command(argv, env, room.work, self._owner)
         trouble = steps.run(StagingStep.of_packages(packages, program, self.enter))
         fault("wrapper.installed")
         return trouble
+
+    def _share_libraries(self) -> None:
+        """Leave the command nothing of the store but the environment that it uses, and keep that."""
+        key = libraries.key_in(self._room.work)
+        if key:
+            libraries.hold(self._store, key)
+        if self._viewed:
+            libraries.show_only(key)
 
     def command(self) -> Command:
         """Return the role's command line, in a shell."""

@@ -33,9 +33,6 @@ SITE: Final = f"{mount_paths.CONSOLE_FOLDER}/site"
 CACHE: Final = f"{mount_paths.CONSOLE_FOLDER}/cache"
 """Where a replica's root file system has them."""
 
-ENVIRONMENTS: Final = "packages"
-"""The folder of a cache in which installed packages are."""
-
 _ENV: Final = "/usr/bin/env"
 _LIBRARIES: Final = "LD_LIBRARY_PATH"
 """A Python that was built with a library of its own does not find it where it is mounted."""
@@ -97,22 +94,20 @@ def cache(launch: LaunchArguments) -> str:
     """Return the person's cache on this machine, made if needed; no other person's job can reach it."""
     path = Path(launch.plan.cache)
     path.parent.mkdir(mode=0o711, exist_ok=True)
+    return make_own_folder(path, launch.owner)
+
+
+def make_own_folder(path: Path, owner: tuple[int, int]) -> str:
+    """Make a folder of the job's user if it is not there yet; MountFailed for one of somebody else's."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     # Only root makes anything there: what is root's was made a moment ago, or by a process that died over it.
     if os.geteuid() == 0 and path.lstat().st_uid == 0:
-        os.chown(path, *launch.owner, follow_symlinks=False)
+        os.chown(path, *owner, follow_symlinks=False)
     about = path.lstat()
-    if path.is_symlink() or (os.geteuid() == 0 and about.st_uid != launch.owner[0]):
+    if path.is_symlink() or (os.geteuid() == 0 and about.st_uid != owner[0]):
         raise MountFailed(f"{path} does not belong to the job's user")
     return str(path)
-
-
-def environments(launch: LaunchArguments, *, viewed: bool) -> str:
-    """Return the folder with packages that were installed before; '' without a cache."""
-    if not launch.plan.cache:
-        return ""
-    return f"{CACHE if viewed else cache(launch)}/{ENVIRONMENTS}"
 
 
 def hide_cache(launch: LaunchArguments) -> None:
@@ -154,6 +149,7 @@ def _run(site: StagingSite, index: int, do: str, steps: StepRunner) -> Exit | No
         "folder": site.folder(data.bound),
         "cache": (CACHE if site.viewed else cache(launch)) if launch.plan.cache and do == "fetch" else "",
         "most": data.most_bytes,
+        "unpack": data.is_code,
         "cache_most": data.cache_bytes,
         "site": SITE if site.viewed else launch.plan.tools and launch.plan.tools.site,
     }
@@ -163,7 +159,8 @@ def _run(site: StagingSite, index: int, do: str, steps: StepRunner) -> Exit | No
     with site.private_file(_ORDER, json.dumps(order)) as path:
         argv = [*_program(launch, viewed=site.viewed), path]
         command = site.wrap(Command(argv, site.environment(), "/", owner))
-        return steps.run(StagingStep(Cause.DATA, command, data.name, site.inside, patience))
+        cause = Cause.CODE if data.is_code else Cause.DATA
+        return steps.run(StagingStep(cause, command, data.name, site.inside, patience))
 
 
 def _login(launch: LaunchArguments, index: int) -> dict[str, Any]:

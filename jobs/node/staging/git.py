@@ -1,8 +1,9 @@
 """Fetching code with git: what it is called with, and an environment in which it believes nobody but us.
 
 It runs as the job's user, where the job will run, so that a hostile repository gains nothing that the
-job's own command would not have.  Even so: no hooks, no submodules, no configuration but this, no other
-protocol than the one that was allowed, and no question to anybody.
+job's own command would not have.  Even so: no hooks, no configuration but this, no other protocol than the
+one that was allowed, and no question to anybody.  Submodules are fetched where they are asked for, from the
+repository's own host.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ _COMMIT: Final = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _EVERYTHING: Final = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 
 
-def environment(uri: str, job_env: Mapping[str, str], config: str, login: str, key: str) -> dict[str, str]:
+def environment(
+    uri: str, job_env: Mapping[str, str], config: str, login: str, key: str, *, submodules: bool = False
+) -> dict[str, str]:
     """Return git's environment: `config` is where CONFIG_TEXT lies, `login` is `user:password` or a
-    token alone, `key` a key's file.
+    token alone, `key` a key's file.  With `submodules` the login is for the whole host.
     """
-    scheme = urlsplit(uri).scheme or "file"
+    parts = urlsplit(uri)
+    scheme = parts.scheme or "file"
     said = [
         ("core.hooksPath", "/dev/null"),
         ("core.fsmonitor", "false"),
@@ -54,7 +58,8 @@ def environment(uri: str, job_env: Mapping[str, str], config: str, login: str, k
     ]
     if login and scheme in ("http", "https"):
         token = b64encode((login if ":" in login else f"{login}:").encode()).decode()
-        said.append((f"http.{uri}.extraHeader", f"Authorization: Basic {token}"))
+        scope = f"{scheme}://{parts.netloc}/" if submodules else uri
+        said.append((f"http.{scope}.extraHeader", f"Authorization: Basic {token}"))
     return {
         **{name: job_env[name] for name in PASSED_ON if name in job_env},
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -93,7 +98,27 @@ def _ssh(key: str) -> Iterator[str]:
 
 
 def commands(code: CodeSpec, source: str, folder: str) -> Iterator[Sequence[Sequence[str]]]:
-    """One list of commands after the other, until all of one have succeeded.
+    """Yield one list of commands after the other, until all of one have succeeded; then the submodules'."""
+    more = _submodules(code, source, folder) if code.submodules else ()
+    yield from ((*each, *more) for each in _checkouts(code, source, folder))
+
+
+def connects(argv: Sequence[str]) -> bool:
+    """Tell whether a command speaks to another machine."""
+    return "fetch" in argv or "submodule" in argv
+
+
+def _submodules(code: CodeSpec, source: str, folder: str) -> Sequence[Sequence[str]]:
+    """Return the commands for submodules, whose relative addresses are below the repository's."""
+    here = (code.git, "-C", folder)
+    return (
+        (*here, "config", "remote.origin.url", source),
+        (*here, "submodule", "--quiet", "update", "--init", "--recursive"),
+    )
+
+
+def _checkouts(code: CodeSpec, source: str, folder: str) -> Iterator[Sequence[Sequence[str]]]:
+    """Yield one list of commands after the other.
 
     A commit alone is asked for first, which is quick; not every server gives one, and a shortened name of
     one says nothing to it.

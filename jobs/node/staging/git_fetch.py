@@ -11,7 +11,7 @@ from jobs.node.measure import StepBudget
 from jobs.node.sandbox.bind_mounts import open_source
 from jobs.node.sandbox.root_file_system import BindMount
 from jobs.node.staging import data_transfer, git, mount_paths
-from jobs.node.staging.mount_specs import MountKind, MountSpec
+from jobs.node.staging.mount_specs import CodeSpec, MountKind, MountSpec
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.outcome import Cause, Exit
 from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
@@ -44,7 +44,7 @@ def fetch(site: StagingSite, index: int, steps: StepRunner) -> Exit | None:
     source = code.uri or (_source_path(index) if site.viewed else code.folder)
     patience = StepBudget(code.patience_s, site.seen(code.bound), code.most_bytes)
     own = launch.secrets.get("env", {}).get(git.KEY_SECRET)
-    text = str(launch.secrets.get("code_key") or own or "").rstrip("\n")
+    text = str(launch.secrets.get(f"{_login_name(code)}_key") or own or "").rstrip("\n")
     with site.private_file(_KEY, f"{text}\n") if text else contextlib.nullcontext("") as key:
         env = _environment(site, index, key)
         guarded = code.shut and not _has_proxy(env)
@@ -52,7 +52,7 @@ def fetch(site: StagingSite, index: int, steps: StepRunner) -> Exit | None:
         trouble = None
         for commands in git.commands(code, source, site.folder(code.bound)):
             for argv in commands:
-                before = guard if "fetch" in argv else ()
+                before = guard if git.connects(argv) else ()
                 command = site.wrap(Command([*before, *argv], env, "/", launch.owner))
                 trouble = steps.run(StagingStep(Cause.CODE, command, code.name, site.inside, patience))
                 if trouble is not None:
@@ -65,9 +65,15 @@ def fetch(site: StagingSite, index: int, steps: StepRunner) -> Exit | None:
 def _environment(site: StagingSite, index: int, key: str) -> dict[str, str]:
     launch, code = site.launch, site.launch.plan.codes[index]
     job_env = {} if code.alone else {**launch.plan.env, **launch.place.role.env}
-    login = str(launch.secrets.get("code") or "")
+    login = str(launch.secrets.get(_login_name(code)) or "")
     config = f"{mount_paths.CONSOLE_FOLDER if site.viewed else launch.path}/{git.CONFIG}"
-    return {**git.environment(code.uri, job_env, config, login, key), **site.environment()}
+    own = git.environment(code.uri, job_env, config, login, key, submodules=code.submodules)
+    return {**own, **site.environment()}
+
+
+def _login_name(code: CodeSpec) -> str:
+    """Return the name of its login among the attempt's secrets."""
+    return "code_dir" if code.is_code_dir else "code"
 
 
 def _has_proxy(env: Mapping[str, str]) -> bool:

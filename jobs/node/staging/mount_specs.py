@@ -91,6 +91,9 @@ class CodeSpec:
     An uploaded tree has its address as `uri` and needs no program; its place may be the working folder
     itself, which is none of the bounds (IN_WORK).
 
+    `submodules` are fetched too, from the repository's own host; `is_code_dir` says that it is OpenPAI's,
+    which has a login of its own.
+
     `inside` says that an admin allows the host by its name, wherever it is; `alone` that its login is not the
     person's, and so nothing that the job says about the way there is believed; `shut` that git is kept to the
     addresses that were looked at.
@@ -108,6 +111,8 @@ class CodeSpec:
     inside: bool = False
     alone: bool = False
     shut: bool = False
+    submodules: bool = False
+    is_code_dir: bool = False
 
     @property
     def tree(self) -> str:
@@ -125,9 +130,10 @@ class DataSpec:
     """Objects of a store, or a file of the web, that are in the place number `bound` of a plan before the
     command starts; with `back`, what is new there afterwards is taken where it came from.
 
-    `uri` is `s3://bucket/folder` for every store; `inside` are hosts in this network that may be spoken to.
-    At most `most_bytes`, of which `cache_bytes` are kept for the next time.  With `look` it is only looked
-    at, with `bring` off nothing is there at first.  No secret is in here.
+    `uri` is `s3://bucket/folder` for every object store; `inside` are hosts in this network that may be
+    spoken to.  At most `most_bytes`, of which `cache_bytes` are kept for the next time.  With `look` it is
+    only looked at, with `bring` off nothing is there at first.  With `is_code` an archive is unpacked, and a
+    failure is one of the code.  No secret is in here.
     """
 
     bound: int
@@ -143,6 +149,7 @@ class DataSpec:
     most_bytes: int = 0
     cache_bytes: int = 0
     patience_s: int = 0
+    is_code: bool = False
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:

@@ -20,6 +20,7 @@ from jobs.node.supervisor.layout import (
     FORMAT_WITH_DATA,
     FORMAT_WITH_NETWORK,
     FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_SOURCES,
     FORMAT_WITH_TREES,
     PLAN,
     folder_name,
@@ -37,7 +38,17 @@ LIMITS: Final = ("log_mib", "log_mib_s", "keep_free_mib", "work_mib", "most_port
 _FIRST_REPLICA: Final = 2
 """Where replicas' addresses begin in their range: the first one names the network, the second one nobody."""
 
-_FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA, FORMAT_WITH_NETWORK)
+SOURCES: Final = {"codes": ("submodules", "is_code_dir"), "datas": ("is_code",)}
+"""Fields that parts of a plan may have since FORMAT_WITH_SOURCES."""
+
+_FORMATS: Final = (
+    FORMAT,
+    FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_TREES,
+    FORMAT_WITH_DATA,
+    FORMAT_WITH_NETWORK,
+    FORMAT_WITH_SOURCES,
+)
 
 
 class UnknownFormat(Exception):
@@ -246,6 +257,8 @@ class Plan:
             number = FORMAT_WITH_DATA
         if self.network is not None:
             number = FORMAT_WITH_NETWORK
+        if _keep_sources(wanted):
+            number = FORMAT_WITH_SOURCES
         for name in LIMITS:
             value["house"].pop(name)
         return {"format": number, **value, **wanted}
@@ -272,6 +285,18 @@ class Plan:
     def replica(self, role: str, index: int) -> PlannedReplica | None:
         """Return a replica by its role's name and its index there; None when there is no such one."""
         return next((one for one in self.replicas() if (one.role.name, one.index) == (role, index)), None)
+
+
+def _keep_sources(wanted: Mapping[str, Any]) -> bool:
+    """Remove the fields of FORMAT_WITH_SOURCES that say nothing; tell whether one is left."""
+    is_new = False
+    for part, names in SOURCES.items():
+        for each in wanted.get(part) or ():
+            for name in names:
+                is_new |= bool(each[name])
+                if not each[name]:
+                    del each[name]
+    return is_new
 
 
 @dataclass(frozen=True, slots=True)

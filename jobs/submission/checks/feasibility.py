@@ -18,11 +18,13 @@ from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
 from jobs.facilities import (
+    HDFS,
     HOST_NETWORK,
     OWN_NETWORK,
     Facilities,
     lies_in,
     local_path,
+    setting_of_code,
     split_data,
     without_login,
 )
@@ -65,6 +67,13 @@ NEEDS_SLURM: Final = "needs_slurm"
 UNKNOWN_SIZE: Final = "amounts_unknown"
 
 NO_EFFECT: Final = "no_effect"
+
+_LIBRARY_PROGRAMS: Final = {
+    ".yml": "conda, mamba, micromamba",
+    ".yaml": "conda, mamba, micromamba",
+    ".lock": "uv",
+}
+"""Programs that install what a file names, by its suffix."""
 
 _DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
 _OF_THE_JOB: Final = ("emptydir://", "job://")
@@ -135,8 +144,24 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
         yield Note("image_not_used", "", {"cluster": cluster, "image": image})
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
         yield Note("ports_moved", "", {"cluster": cluster, "label": label})
+    for index, mount in enumerate(spec.mounts):
+        if _is_only_passed(facilities, mount):
+            params = {"cluster": cluster, "place": without_login(mount.uri)}
+            yield Note("location_passed", f"/mounts/{index}/uri", params)
+    if file := next((each for each in _LIBRARY_PROGRAMS if spec.requirements.directory.endswith(each)), ""):
+        params = {"file": spec.requirements.directory, "programs": _LIBRARY_PROGRAMS[file]}
+        yield Note("libraries_need_program", "/requirements/directory", params)
     if _is_restricted(quota) and _network(facilities, spec) == HOST_NETWORK:
         yield Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name})
+
+
+def _is_only_passed(facilities: Facilities, mount: Mount) -> bool:
+    """Tell whether a directory of an HDFS is neither fetched nor stored."""
+    return (
+        mount.uri.startswith(f"{HDFS}://")
+        and not (mount.path or mount.purpose is MountPurpose.CODE)
+        and not (facilities.knows_dataset(mount.id, mount.uri) or facilities.fetches_data(mount.uri))
+    )
 
 
 def _unused_fields(quota: Quota, spec: JobSpec) -> Iterator[Note]:
@@ -308,9 +333,7 @@ class _Check:
             setting = "datasets" if split_data(uri) is None else "data_from"
             yield self._problem("data_not_mapped", pointer, without, place=shown, setting=setting)
         elif mount.purpose is MountPurpose.CODE and not mount.path:
-            yield self._problem(
-                "code_not_fetched", pointer, [Action("without_code")], place=without_login(mount.uri)
-            )
+            yield from self._fetched_code(facilities, uri, pointer)
 
     def _folder(
         self, facilities: Facilities, folder: str, pointer: str, actions: Iterable[Action]
@@ -329,9 +352,15 @@ class _Check:
             yield self._problem("code_not_known", "/code/id", without, id=code.id)
         elif folder is not None:
             yield from self._folder(facilities, folder, "/code/uri", without)
-        elif not facilities.fetches_code(code.uri):
-            params = {"place": without_login(code.uri), "setting": "code_from"}
-            yield self._problem("code_not_fetched", "/code/uri", without, **params)
+        else:
+            yield from self._fetched_code(facilities, code.uri, "/code/uri")
+
+    def _fetched_code(self, facilities: Facilities, uri: str, pointer: str) -> Iterator[Problem]:
+        """Yield a problem with code that the cluster does not fetch, and the setting that would admit it."""
+        if not facilities.fetches_code(uri):
+            setting = setting_of_code(uri)
+            params = {"place": without_login(uri), **({"setting": setting} if setting else {})}
+            yield self._problem("code_not_fetched", pointer, [Action("without_code")], **params)
 
     def _meant(self, facilities: Facilities, uri: str) -> str:
         """Return the address with OpenPAI's names replaced, as the backends do it."""

@@ -123,6 +123,12 @@ def test_dataset_for_all_is_mounted_read_only(place: Place) -> None:
     assert mount.read_only
 
 
+def test_upload_is_no_unknown_asset(place: Place) -> None:
+    source = {"CodeSourceId": f"upload://{'0' * 64}", "MountPath": "/root/code"}
+    parsed = Document(dlc(CodeSource=source), "dlc").parsed
+    assert not resolution.resolve_spec(place.owner, parsed, place.workspace).notes
+
+
 def test_asset_id_unknown_is_noted_and_left_to_the_cluster(place: Place) -> None:
     text = dlc(DataSources=[{"DataSourceId": "d-vendor"}], CodeSource={"CodeSourceId": "code-vendor"})
     assert [(note.code, note.pointer) for note in notes(place, text)] == [
@@ -281,10 +287,11 @@ def test_code_source_uses_revision_of_the_job_or_its_own(
     assert code.path == "/root/code"
 
 
-def test_code_source_with_submodules_is_noted_as_not_fetched(place: Place) -> None:
+def test_code_source_with_submodules_has_them_fetched(place: Place) -> None:
     row = make_code(place.workspace, submodules=True)
-    submitted = submission.submit(place.owner, Document(dlc(CodeSource={"CodeSourceId": row.key}), "dlc"))
-    assert "code_without_submodules" in {note.code for note in submitted.notes}
+    code = kept(accepted(place, dlc(CodeSource={"CodeSourceId": row.key}))).code
+    assert code is not None
+    assert code.submodules
 
 
 # --- images ----------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ NEW = {
     "code-branch": "main",
     "code-commit": "abc",
     "code-path": "/root/x",
+    "code-submodules": "on",
     "quota": "q",
     "priority": "7",
     "framework": "ray",
@@ -95,6 +96,7 @@ WITH = {
     "code-branch": {"code-uri": "u"},
     "code-commit": {"code-uri": "u"},
     "code-path": {"code-uri": "u"},
+    "code-submodules": {"code-uri": "u"},
 }
 """Fields that say nothing without another."""
 

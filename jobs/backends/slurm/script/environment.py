@@ -16,9 +16,11 @@ from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
 from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
+    LOCATION_VARIABLES,
     job_variables,
     named_variables,
     role_variables,
@@ -77,6 +79,7 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
     role = spec.roles[place]
     yield f"own=host_{place}_$SLURM_PROCID"
     yield from (_export(name, value) for name, value in fixed_variables(submission, role).items())
+    yield from _inner_locations(submission)
     yield from _replica_variables(spec, place)
     given = {**spec.env, **role.env}
     yield from (_export(name, value) for name, value in given.items() if name not in FIXED)
@@ -84,6 +87,14 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
         yield "export NVIDIA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-void} CUDA_DEVICE_ORDER=PCI_BUS_ID"
     else:
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
+
+
+def _inner_locations(submission: Submission) -> Iterator[str]:
+    """Yield the variables of locations below the working folder, which the script alone knows."""
+    for purpose, place in staging.told_locations(submission).items():
+        below = place.removeprefix(f"{WORK}/")
+        if below != place:
+            yield f'export {LOCATION_VARIABLES[purpose]}="$PWD"/{shlex.quote(below)}'
 
 
 def fixed_variables(submission: Submission, role: RoleSpec) -> dict[str, str]:

@@ -405,7 +405,7 @@ watched() {
     [ -z "$ending" ] || enforce_deadline
   done
   written "$run/end" "$(now)"
-  rm -f "$folder"/{secrets,login,code-key,door,door-key} "$folder"/enter-*
+  rm -f "$folder"/{secrets,{dir-,}login,{dir-,}code-key,door,door-key} "$folder"/enter-*
   [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
   [ -z "$relay_url" ] || left script
   [ "$verdict" = succeeded ] || exit "$result"

@@ -7,20 +7,26 @@ job's own user, who can reach no more than the job's command.
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import tarfile
+import zipfile
+from base64 import encodebytes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from jobs import trees
+from jobs import data_mover, trees
 from jobs.backends.base import Submission
+from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script.container_runtimes import APPTAINER
-from jobs.backends.staging import code_sources
+from jobs.backends.staging import code_sources, remotes
 from jobs.backends.staging.mounts import (
+    CODE_DIR_BYTES,
     DEFAULT_FILE_SYSTEM,
     EMPTY_SCHEME,
     fill_names,
@@ -30,7 +36,7 @@ from jobs.backends.staging.mounts import (
     refusal,
 )
 from jobs.dialects import placeholders
-from jobs.facilities import local_path, without_login
+from jobs.facilities import CODE_SCHEMES, HDFS, STORES, local_path, split_code, without_login
 from jobs.node.staging import git, mount_paths, pip
 from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
@@ -41,21 +47,44 @@ PATIENCE_S: Final = 1800
 """The timeout of fetching code and packages."""
 
 PACKAGES: Final = "$stage/packages"
+CODE_DIR_LOGIN: Final = "dir-"
+"""Begins the names of the secret files of OpenPAI's codeDir."""
+
 _HERE: Final = f"{mount_paths.WORK}/"
 DEFAULT_MEMORY_MIB: Final = 64
 """The size of a mount in memory that names none."""
 
+CODE_BYTES: Final = 2 << 30
+"""At most as much is unpacked of an archive, or fetched of an HDFS."""
+
+_MOVER: Final = "$stage/mover.pyz"
+_END_OF_MOVER: Final = "END_OF_MOVER"
+
+STORE: Final = '"${{XDG_CACHE_HOME:-$HOME/.cache}}/job-console/{person}/packages"'
+STORE_BYTES: Final = 20 << 30
+UNUSED_S: Final = 30 * 24 * 3600
+"""Environments of libraries: of the UNIX user, and of the person where several have one user.
+
+Running jobs on other nodes hold no lock, so what was used lately stays.
+"""
+
+_STORE: Final = "\0store"
 _AT: Final = "\0at"
 _RENDERED: Final = {_AT: '"$at"'}
 
 
 @dataclass(frozen=True, slots=True)
 class CodePiece:
-    """Code to fetch to `path` in the job, "" for the working folder itself."""
+    """Code to fetch to `path` in the job, "" for the working folder itself.
+
+    `order` is for the data mover, where that fetches it; `login` begins the names of its secret files.
+    """
 
     path: str
     code: CodeSpec
     read_only: bool = False
+    order: str = ""
+    login: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +117,7 @@ class StagingPlan:
     @property
     def needs_view(self) -> str:
         """Return a path that links can't make, "" for none."""
-        elsewhere = (piece.path for piece in self.pieces if not _is_inner(piece.path))
+        elsewhere = (piece.path for piece in self.pieces if piece.read_only or not _is_inner(piece.path))
         bound = (place.path for place in self.places if not (place.at_home or _is_link(place)))
         return next(chain(elsewhere, bound), "")
 
@@ -99,9 +128,9 @@ def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
     pieces: list[CodePiece] = []
     places: list[StagedPlace] = []
     if spec.code is not None:
-        pieces.append(_plan_code(spec.code, submission))
+        pieces.append(_plan_code(spec.code, submission, config))
     for mount in spec.mounts:
-        found = _plan_mount(mount, submission)
+        found = _plan(mount, submission, config)
         if isinstance(found, CodePiece):
             pieces.append(found)
         elif isinstance(found, StagedPlace):
@@ -120,10 +149,12 @@ def render_prolog(submission: Submission, config: SlurmConfig) -> str:
         return ""
     bringing = (_render_fetch(index, piece, submission) for index, piece in enumerate(what.pieces))
     staged = [line for each in bringing for line in each]
+    if any(piece.order for piece in what.pieces):
+        staged = [*_render_mover(config), *staged]
     steps = [_step("code", piece.code.name, f"code_{index}") for index, piece in enumerate(what.pieces)]
     settled: list[str] = []
     if what.packages is not None:
-        staged += ["packages() {", f"  {_pip_command(what)}", "}"]
+        staged += ["packages() {", f"  {_pip_command(what, submission.person.number)}", "}"]
         steps.append(_step("packages", pip.about(what.packages), "packages"))
         settled = [f"export {name}={value}" for name, value in _visible().items()]
     return "\n".join(
@@ -141,17 +172,21 @@ def told_locations(submission: Submission) -> dict[str, str]:
     """Return the locations of mounts by their purpose: the path in the job, or else the location."""
     found: dict[str, str] = {}
     for mount in submission.spec.mounts:
-        each = _plan_mount(mount, submission)
-        if said := each if isinstance(each, str) else each.path:
+        if uri := _code_dir_elsewhere(mount, submission):
+            said = _code_dir_path(uri)
+        else:
+            each = _plan_mount(mount, submission)
+            said = each if isinstance(each, str) else each.path
+        if said:
             found.setdefault(mount.purpose, said)
     return found
 
 
-def list_mounts(submission: Submission) -> Iterator[tuple[str, str, bool]]:
+def list_mounts(submission: Submission, config: SlurmConfig) -> Iterator[tuple[str, str, bool]]:
     """Yield the path, source and read-only flag of each mount."""
     source = submission.spec.code
-    found = [] if source is None else [_plan_code(source, submission)]
-    for each in (*found, *(_plan_mount(mount, submission) for mount in submission.spec.mounts)):
+    found = [] if source is None else [_plan_code(source, submission, config)]
+    for each in (*found, *(_plan(mount, submission, config) for mount in submission.spec.mounts)):
         if isinstance(each, CodePiece):
             yield each.path or mount_paths.WORK, each.code.name, each.read_only
         elif isinstance(each, StagedPlace):
@@ -160,18 +195,32 @@ def list_mounts(submission: Submission) -> Iterator[tuple[str, str, bool]]:
 
 def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
     """Yield the name and content of the attempt's secret files: logins for code."""
-    source = submission.spec.code
-    if source is None:
-        return
-    login = placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
+    spec = submission.spec
+    if spec.code is not None:
+        yield from _login_files("", spec.code, submission)
+    for mount in spec.mounts:
+        if code_sources.is_code_dir_elsewhere(mount, mount.uri):
+            yield from _login_files(CODE_DIR_LOGIN, CodeSource(uri=mount.uri), submission)
+            return
+
+
+def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Iterator[tuple[str, str]]:
+    of_hdfs = source.uri.startswith(f"{HDFS}://")  # to which everybody is known by the own name
+    login = "" if of_hdfs else placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
     key = placeholders.fill(code_sources.key_of(source.uri), submission.secrets)
-    uri = code_sources.without_login(source.uri)
-    if login:
-        with_, without = (git.environment(uri, {}, "", each, "") for each in (login, ""))
+    if login and code_sources.needs_no_git(source):
+        user, _, password = login.partition(":")
+        yield f"{prefix}login", json.dumps({"user": user, "password": password})
+    elif login:
+        uri, submodules = code_sources.without_login(source.uri), source.submodules
+        with_, without = (
+            git.environment(uri, {}, "", each, "", submodules=submodules) for each in (login, "")
+        )
         more = {name: value for name, value in with_.items() if without.get(name) != value}
-        yield "login", "".join(f"export {name}={shlex.quote(value)}\n" for name, value in more.items())
+        exports = (f"export {name}={shlex.quote(value)}\n" for name, value in more.items())
+        yield f"{prefix}login", "".join(exports)
     if key:
-        yield "code-key", key.rstrip("\n") + "\n"
+        yield f"{prefix}code-key", key.rstrip("\n") + "\n"
 
 
 def named_secrets(spec: JobSpec) -> set[str]:
@@ -206,19 +255,67 @@ def pack(supply: Supplied, path: Path) -> None:
     draft.rename(path)
 
 
-def _plan_code(source: CodeSource, submission: Submission) -> CodePiece:
+def _plan_code(source: CodeSource, submission: Submission, config: SlurmConfig) -> CodePiece:
     if trees.tree_id_of(source.uri or source.id) is not None:
         return _plan_upload(source.uri or source.id, source.path, submission)
     if not source.uri:
         raise refusal("code_unknown", id=source.id, setting="code_sources")
+    path = mount_paths.locate(source.path or code_sources.folder_name(without_login(source.uri)))
+    if code_sources.needs_no_git(source):
+        order = _order(source, submission, config, CODE_BYTES)
+        return CodePiece(path, CodeSpec(0, uri=order["name"]), order=json.dumps(order))
+    return CodePiece(path, _repository(source))
+
+
+def _repository(source: CodeSource) -> CodeSpec:
     code_sources.check_ref(source)
     local = local_path(source.uri)
     uri = "" if local else code_sources.without_login(source.uri)
     code = CodeSpec(0, folder=local or "", uri=uri, ref=source.branch, commit=source.commit.lower())
     if uri or code.ref or code.commit or code.folder.endswith(".git"):
-        code = CodeSpec(0, code.folder, "git", uri, code.ref, code.commit)
-    name = (uri or code.folder).rstrip("/").rpartition("/")[2].removesuffix(".git") or "code"
-    return CodePiece(mount_paths.locate(source.path or name), code)
+        return replace(code, git="git", submodules=source.submodules)
+    return code
+
+
+def _plan_code_dir(uri: str, submission: Submission, config: SlurmConfig) -> CodePiece:
+    """Plan OpenPAI's codeDir elsewhere, which is read-only."""
+    source, parts, path = CodeSource(uri=uri), split_code(uri), _code_dir_path(uri)
+    if code_sources.needs_no_git(source):
+        order = _order(source, submission, config, CODE_DIR_BYTES)
+        return CodePiece(path, CodeSpec(0, uri=order["name"]), True, json.dumps(order), CODE_DIR_LOGIN)
+    if parts is None or parts.scheme not in CODE_SCHEMES:
+        raise refusal("code_elsewhere", place=without_login(uri))
+    return CodePiece(path, _repository(source), True, login=CODE_DIR_LOGIN)
+
+
+def _order(source: CodeSource, submission: Submission, config: SlurmConfig, most: int) -> dict[str, Any]:
+    """Return the data mover's order for code that needs no git."""
+    shown = without_login(source.uri)
+    scheme = shown.partition(":")[0]
+    if source.branch or source.commit:
+        raise refusal("code_address", place=shown)
+    if scheme in STORES:
+        raise refusal("code_elsewhere", place=shown)
+    of_hdfs = scheme == HDFS
+    place = (
+        remotes.DataRules(hdfs=config.hdfs).read(source.uri, {}) if of_hdfs else remotes.Remote(shown, shown)
+    )
+    if place is None:
+        raise refusal("code_not_allowed", place=shown, setting=HDFS)
+    return {
+        "do": "fetch",
+        "name": shown,
+        "uri": place.uri,
+        "endpoint": place.endpoint,
+        "user": submission.person.name if of_hdfs else "",
+        "password": "",
+        "inside": None,
+        "most": most,
+        "unpack": True,
+        "cache": "",
+        "cache_most": 0,
+        "site": "",
+    }
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
@@ -226,6 +323,22 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
         raise refusal("code_no_upload", place=uri)
     target = mount_paths.locate(path)
     return CodePiece("" if target == mount_paths.WORK else target, CodeSpec(0, uri=uri), read_only)
+
+
+def _plan(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
+    if uri := _code_dir_elsewhere(mount, submission):
+        return _plan_code_dir(uri, submission, config)
+    return _plan_mount(mount, submission)
+
+
+def _code_dir_elsewhere(mount: Mount, submission: Submission) -> str:
+    """Return the address of OpenPAI's codeDir, "" for any other mount and for a folder of the nodes."""
+    uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+    return uri if code_sources.is_code_dir_elsewhere(mount, uri) else ""
+
+
+def _code_dir_path(uri: str) -> str:
+    return mount_paths.locate(code_sources.folder_name(without_login(uri)))
 
 
 def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
@@ -247,8 +360,6 @@ def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace
         return StagedPlace(path or source, source, mount.read_only and not made, made=made)
     if path:
         raise refusal("mount_elsewhere", place=without_login(mount.uri), path=path)
-    if mount.purpose is MountPurpose.CODE:
-        raise refusal("code_elsewhere", place=without_login(mount.uri))
     if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
         return StagedPlace(f"{_HERE}output")
     return mount.uri
@@ -311,8 +422,11 @@ def _render_fetch(index: int, piece: CodePiece, submission: Submission) -> Itera
     yield f"code_{index}() ("
     yield f"  at=$stage/code-{index}"
     yield '  mkdir -p "$at"'
-    if code.git:
-        yield from _git_exports(code, submission)
+    if piece.order:
+        yield f"""  printf %s {shlex.quote(piece.order)} >"$stage/order-{index}" """.rstrip()
+        yield f'  moved "$stage/order-{index}" "$at" "$folder/{piece.login}login"'
+    elif code.git:
+        yield from _git_exports(piece, submission)
         yield f"  {_git_command(code)}"
     elif code.tree:
         yield f'  unpacked trees/{code.tree}.tar "$at"'
@@ -321,17 +435,40 @@ def _render_fetch(index: int, piece: CodePiece, submission: Submission) -> Itera
     yield ")"
 
 
-def _git_exports(code: CodeSpec, submission: Submission) -> Iterator[str]:
-    source = submission.spec.code
-    has_key = source is not None and code_sources.key_of(source.uri)
-    found = git.environment(code.uri, {}, "", "", "\0" if has_key else "")
+def _render_mover(config: SlurmConfig) -> Iterator[str]:
+    """Yield the function that runs the data mover on the node, with the program in it."""
+    python = " ".join([shlex.quote(config.python), *ISOLATED])
+    yield "moved() { # ORDER FOLDER LOGIN: fetch code that needs no git"
+    yield f"  base64 -d >\"{_MOVER}\" <<'{_END_OF_MOVER}' || return"
+    yield from _mover().splitlines()
+    yield _END_OF_MOVER
+    yield f'  timeout {PATIENCE_S} {python} "{_MOVER}" "$@"'
+    yield "}"
+
+
+@cache
+def _mover() -> str:
+    """Return the data mover as a program in one file, for a script."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(Path(data_mover.__path__[0]).glob("*.py")):
+            name = "__main__.py" if path.name == "main.py" else path.name
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return encodebytes(file.getvalue()).decode()
+
+
+def _git_exports(piece: CodePiece, submission: Submission) -> Iterator[str]:
+    code = piece.code
+    has_key = any(name == f"{piece.login}code-key" for name, _ in login_files(submission))
+    found = git.environment(code.uri, {}, "", "", "\0" if has_key else "", submodules=code.submodules)
     for name, value in found.items():
         if name != "GIT_CONFIG_GLOBAL":
-            text = shlex.quote(value).replace("\0", """'"$folder/code-key"'""")
+            text = shlex.quote(value).replace("\0", f"""'"$folder/{piece.login}code-key"'""")
             yield f"  export {name}={text}"
     yield f"""  printf %s {shlex.quote(git.CONFIG_TEXT)} >"$stage/{git.CONFIG}" """.rstrip()
     yield f'  export GIT_CONFIG_GLOBAL="$stage/{git.CONFIG}"'
-    yield '  [ ! -e "$folder/login" ] || . "$folder/login"'
+    login = f'"$folder/{piece.login}login"'
+    yield f"  [ ! -e {login} ] || . {login}"
 
 
 def _git_command(code: CodeSpec) -> str:
@@ -343,18 +480,19 @@ def _git_command(code: CodeSpec) -> str:
 
 
 def _render_command(argv: Sequence[str]) -> str:
-    patience = f"timeout {PATIENCE_S} " if "fetch" in argv else ""
+    patience = f"timeout {PATIENCE_S} " if git.connects(argv) else ""
     return patience + " ".join(_RENDERED.get(word) or shlex.quote(word) for word in argv)
 
 
-def _pip_command(what: StagingPlan) -> str:
-    """Return pip's command; packages are installed beside the code."""
+def _pip_command(what: StagingPlan, person: int) -> str:
+    """Return the installer's command; the job finds its packages beside the code."""
     packages = what.packages
     assert packages is not None
     directory = packages.directory and mount_paths.locate(packages.directory)
-    rendered = {f"{_AT}/.local/packages": f'"{PACKAGES}/.local/packages"'}
-    rendered[f"{_AT}/requirements.txt"] = f"{_node_path(what, directory)}/requirements.txt"
-    argv = pip.arguments(PackageSpec(packages.names, _AT if directory else ""), _AT)
+    rendered = {pip.own_folder(_AT): f'"{pip.own_folder(PACKAGES)}"', _STORE: STORE.format(person=person)}
+    rendered[_AT] = _node_path(what, directory)
+    given = PackageSpec(packages.names, _AT if directory else "", cache_bytes=STORE_BYTES)
+    argv = pip.arguments(given, _AT, _STORE, unused_s=UNUSED_S)
     said = " ".join(rendered.get(word) or shlex.quote(word) for word in argv)
     settings = " ".join(f"{name}={value}" for name, value in pip.configuration().items())
     return f'PYTHONUSERBASE="{PACKAGES}/.local" {settings} timeout {PATIENCE_S} sh -c {said}'

@@ -53,7 +53,7 @@ def _basic(user: User, builder: FormBuilder) -> dict[str, Any]:
 REGISTRY = ("registry-username", "registry-secret", "registry-password", "registry-registry", "registry-file")
 LIBRARIES = ("libraries", "libraries-folder")
 SOFTWARE = ("modules", "conda", "venv")
-CODE = ("code-uri", "code-branch", "code-commit", "code-path")
+CODE = ("code-uri", "code-branch", "code-commit", "code-path", "code-submodules")
 
 
 def _environment(user: User, builder: FormBuilder) -> dict[str, Any]:

@@ -39,6 +39,13 @@ def repository(folder: Path) -> str:
     return git(folder, "rev-parse", "old")
 
 
+def commit_all(folder: Path, message: str) -> None:
+    """Commit what is in the folder, and let everybody read it."""
+    git(folder, "add", ".gitmodules")
+    git(folder, "commit", "--quiet", "--message", message)
+    subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
+
+
 def wheel(folder: Path, name: str = "tiny") -> None:
     """A package, and a command `<name>-says`, that say `<name> says hello`."""
     info = f"{name}-1.0.dist-info"

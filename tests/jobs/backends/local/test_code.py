@@ -70,7 +70,7 @@ def why(bench: LocalBench, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("ref", ["head", "branch", "tag", "commit", "short commit"])
 def test_local_repository_is_fetched_at_requested_ref(bench: LocalBench, repo: Path, ref: str) -> None:
     first = goods.git(repo, "rev-parse", "old")
-    asked: dict[str, dict[str, str]] = {
+    asked: dict[str, dict[str, Any]] = {
         "head": {"path": "src"},
         "branch": {"branch": "old", "path": "/job/src"},
         "tag": {"branch": "v1", "path": "src/"},
@@ -378,7 +378,12 @@ def test_remote_code_fetch_leaves_no_trace_of_secret(tmp_path: Path, place: Path
         (tmp_path / name).mkdir()
         mode = Isolation.NONE if name == "none" else None
         bench = LocalBench(tmp_path / name, {"isolation": mode, "code_from": (allowed,)})
-        for asked in ({"branch": "old"}, {"commit": first}, {"commit": first[:8]}):
+        revisions: tuple[dict[str, Any], ...] = (
+            {"branch": "old"},
+            {"commit": first},
+            {"commit": first[:8]},
+        )
+        for asked in revisions:
             source = CodeSource(uri=f"{server}/repo", path="src", **asked)
             seen, log = run(bench, command, code=source, secrets={"token": "s3cret"})
             assert log.splitlines()[0] == "one", log

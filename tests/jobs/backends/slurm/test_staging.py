@@ -15,7 +15,11 @@ from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, 
 from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, role, wait_until_over
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.hdfs import StandInHdfs, hdfs, tar
+from tests.jobs.backends.local.goods import wheel
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+
+__all__ = ["hdfs"]
 
 
 def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
@@ -49,6 +53,17 @@ def test_repository_code_is_staged_at_requested_commit(on_slurm: SlurmBench, rep
     assert [log_of(on_slurm.backend, handle, index=index) for index in range(3)] == ["one\n"] * 3
     fetched = list((on_slurm.attempt(handle) / "run-1" / "stage").glob("*/code-0"))
     assert len(fetched) == len({one.node for one in seen.replicas}), "once on each node"
+
+
+def test_submodules_are_staged_on_nodes(on_slurm: SlurmBench, repository: Path) -> None:
+    inner = repository.with_name("inner")
+    git(repository.parent, "clone", "--quiet", str(repository), str(inner))
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(inner), "lib")
+    git(repository, "commit", "--quiet", "--message", "with a submodule")
+    code = CodeSource(uri=f"file://{repository}", path="src", branch="main", submodules=True)
+    handle, seen = run(on_slurm, role("sh src/lib/say"), code=code)
+    assert seen.state is State.SUCCEEDED, seen.reason
+    assert log_of(on_slurm.backend, handle) == "two\n"
 
 
 def test_missing_code_branch_fails_job_with_reason(on_slurm: SlurmBench, repository: Path) -> None:
@@ -110,6 +125,20 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr("tiny-1.dist-info/RECORD", "")
     return name
 """
+
+
+def test_packages_are_installed_once_for_all_jobs_of_the_person(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    wheel(tmp_path)
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    asked = Requirements(packages=("tiny==1.0",))
+    for words in ("Successfully installed", "as they were installed before"):
+        handle, seen = run(on_slurm, role("tiny-says"), env=env, requirements=asked)
+        log = log_of(on_slurm.backend, handle)
+        assert seen.state is State.SUCCEEDED, log
+        assert words in log
+        assert log.endswith("tiny says hello\n")
+    (environment,) = (tmp_path / "cache" / "job-console").glob("*/packages/*/bin")
+    assert environment.is_dir()
 
 
 def test_unavailable_packages_fail_job_with_reason(on_slurm: SlurmBench) -> None:
@@ -185,3 +214,23 @@ def test_virtual_environment_is_active_at_command_start(on_slurm: SlurmBench, tm
     tool.chmod(0o755)
     handle, _seen = run(on_slurm, role("tool"), software=Software(venv=str(tmp_path / "venv")))
     assert log_of(on_slurm.backend, handle) == f"{tmp_path}/venv\n"
+
+
+def test_code_archive_and_code_dir_of_hdfs_are_staged_on_nodes(
+    on_slurm: SlurmBench, hdfs: StandInHdfs
+) -> None:
+    hdfs.files |= {"/code/x/main.py": b"code\n", "/code/tool.tar.gz": tar(("bin/say", "echo packed\n"))}
+    backend = Releasing(replace(on_slurm.config, hdfs=hdfs.settings))
+    code_dir = Mount(uri=f"{hdfs.name}/code/x", purpose=MountPurpose.CODE, read_only=True)
+    command = "tool/bin/say; cat $PAI_CODE_DIR/main.py; touch $PAI_CODE_DIR/x 2>/dev/null || echo shut"
+    code = CodeSource(uri=f"{hdfs.name}/code/tool.tar.gz")
+    handle = backend.submit(on_slurm.submission(role(command, replicas=2), mounts=(code_dir,), code=code))
+    seen = wait_until_over(backend, handle, timeout=90)
+    log = log_of(backend, handle)
+    assert seen.state is State.SUCCEEDED, log
+    assert log.splitlines()[-3:] == ["packed", "code", "shut"]
+    for uri, why in (("hdfs://other:9000/x", "code_not_allowed"), ("ftp://host/x", "code_elsewhere")):
+        other = Mount(uri=uri, purpose=MountPurpose.CODE)
+        with pytest.raises(Refused) as refused:
+            backend.submit(on_slurm.submission(mounts=(other,)))
+        assert refused.value.reason.params["why"] == why

@@ -1,8 +1,11 @@
 """Python packages that are there before the command, for the job's user alone."""
 
+import ast
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,10 +70,13 @@ def test_pip_reads_requirements_from_code(bench: LocalBench, place: Path) -> Non
     assert (seen.state, lines[-1]) == (State.SUCCEEDED, "other says hello")
 
 
-def test_pip_reuses_earlier_installation_with_a_copy_per_job(bench: LocalBench, place: Path) -> None:
+def test_pip_reuses_earlier_installation_that_no_job_can_change(bench: LocalBench, place: Path) -> None:
     (place / "sets" / "requirements.txt").write_text("# ours\nother==1.0  # pinned\n")
     asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
-    command = "tiny-says && other-says && rm -r .local && ls /job-console/cache 2>&1 | head -n 3"
+    command = (
+        "tiny-says && other-says && rm -r .local && ls /job-console/cache 2>&1 | head -n 3;"
+        "(echo x > $(echo /job-console/libraries/*)/x) 2>/dev/null"
+    )
     _, first = run(bench, command, place, requirements=asked)
     assert any("Successfully installed" in line for line in first), first
     for path in (place / "sets").glob("*.whl"):
@@ -97,7 +103,94 @@ def test_pip_packages_of_three_replicas_are_installed_once(bench: LocalBench, pl
     assert sum("as they were installed before" in log for log in logs) == 2, logs
     assert not any("could not be kept" in log for log in logs), logs
     kept = Path(bench.config.cache_of(7)) / "packages"
+    (environment,) = (path for path in kept.iterdir() if path.is_dir())
+    files = [path for path in environment.rglob("*") if path.is_file() and path.name != ".complete"]
+    assert not any(path.stat().st_mode & 0o222 for path in files), "read-only"
+    assert all(path.is_symlink() for path in (bench.attempt(handle) / "work").rglob("*.py"))
     assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"]
+
+
+@pytest.mark.parametrize("bench", ["none"], indirect=True)
+def test_killed_installation_of_shared_packages_is_begun_again(bench: LocalBench, place: Path) -> None:
+    """The replica that installs is killed, while another one waits for it."""
+    slow, begun = place / "slow", place / "out" / "begun"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW_PIP.format(place=place))
+    begun.touch()
+    begun.chmod(0o666)
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets", "PYTHONPATH": str(slow)}
+    spec = role("tiny-says", replicas=2, resources=Resources(cpu_milli=100, memory_mib=512))
+    asked = Requirements(packages=("tiny==1.0",))
+    handle = bench.backend.submit(bench.submission(spec, env=env, requirements=asked))
+    wait_for(begun.read_text)
+    (place / "sets" / "go").touch()
+    for pid in bench.processes("jc-wrapper"):
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until_over(bench.backend, handle, timeout=60).state is State.SUCCEEDED
+    logs = [log_of(bench.backend, handle, index=index) for index in range(2)]
+    assert all(log.endswith("tiny says hello\n") for log in logs), logs
+    assert not any("Errno" in log for log in logs), logs
+
+
+SLOW_PIP = """\
+import os, sys, time
+if "pip" in sys.orig_argv and not os.path.exists("{place}/sets/go"):
+    with open("{place}/out/begun", "a") as file:
+        file.write("begun")
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("bench", ["best"], indirect=True)
+def test_library_file_decides_which_program_installs(bench: LocalBench, place: Path) -> None:
+    """pyproject.toml and uv.lock by the real uv; environment.yml by a stand-in for conda, which says so."""
+    programs, project, conda = place / "programs", place / "project", place / "conda"
+    for folder in (programs, project, conda):
+        folder.mkdir()
+    (project / "pyproject.toml").write_text(PROJECT.format(place=place))
+    (conda / "environment.yml").write_text("name: x\ndependencies:\n  - tiny=1.0\n")
+    paths = {"PATH": f"{programs}:/usr/bin:/bin"}
+    of_project, of_conda = Requirements(directory=str(project)), Requirements(directory=str(conda))
+    assert run(bench, "tiny-says", place, requirements=of_project, env=paths)[1][-1] == "tiny says hello"
+    seen, lines = run(bench, "true", place, requirements=of_conda, env=paths)
+    assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+    assert lines[0].startswith("environment.yml needs one of micromamba, mamba, conda on the job's PATH")
+    (programs / "conda").write_text(CONDA)
+    (programs / "conda").chmod(0o755)
+    for words in ("stand-in for conda", "as they were installed before"):
+        _, lines = run(bench, "conda-says; command -v python", place, requirements=of_conda, env=paths)
+        assert words in lines[0]
+        assert lines[-2] == "conda says hello"
+        assert lines[-1].endswith("/.local/conda/bin/python")
+    if (uv := shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")) is None:
+        return
+    shutil.copy(uv, programs)
+    subprocess.run([uv, "lock", "--quiet", "--no-cache"], cwd=project, check=True)
+    (project / "uv.lock").chmod(0o644)
+    for words in ("", "as they were installed before"):
+        _, lines = run(bench, "tiny-says", place, requirements=of_project, env=paths)
+        assert words in lines[0]
+        assert lines[-1] == "tiny says hello", lines
+
+
+PROJECT = """\
+[project]
+name = "mine"
+version = "1"
+requires-python = ">=3"
+dependencies = ["tiny==1.0"]
+[tool.uv]
+no-index = true
+find-links = ["{place}/sets"]
+"""
+
+CONDA = """#!/bin/sh
+# A stand-in for conda, mamba and micromamba: it makes the folder that `conda env create` would make.
+echo "stand-in for conda: $*"
+[ "$1 $2 $3 $5" = "env create --prefix --file" ] && [ -r "$6" ] || exit 2
+mkdir -p "$4/bin" && ln -s /usr/bin/python3 "$4/bin/python" &&
+printf '#!/bin/sh\\necho conda says hello\\n' > "$4/bin/conda-says" && chmod 755 "$4/bin/conda-says"
+"""
 
 
 def test_pip_packages_install_with_python_without_pip(bench: LocalBench, place: Path) -> None:
@@ -136,14 +229,16 @@ def test_pip_without_user_site_installs_into_folder(bench: LocalBench, place: Pa
 
 def test_pip_receives_arguments_never_a_shell_line() -> None:
     packages = PackageSpec(("a; rm -rf /", "--user"), "/x y", 10)
-    script, name, _, _, target, cache, most, *rest = pip.arguments(packages, "/job")
-    assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
-    assert (cache, most) == ("", "0")
-    assert rest == ["-r", "/x y/requirements.txt", "--", "a; rm -rf /", "--user"]
+    script, name, _, text, how, target, store, most, unused_s, *rest = pip.arguments(packages, "/job")
+    ast.parse(text, feature_version=(3, 6))
+    assert "__future__" not in text
+    assert (script, name, how, target) == (pip.SCRIPT, "sh", "links", "/job/.local")
+    assert (store, most, unused_s) == ("", "0", "3600")
+    assert rest == ["/x y", "a; rm -rf /", "--user"]
     assert pip.visible({"PATH": "/bin", "PYTHONPATH": "/mine"}, "/job") == {
         "PYTHONUSERBASE": "/job/.local",
         "PYTHONPATH": "/job/.local/packages:/mine",
-        "PATH": "/job/.local/bin:/job/.local/packages/bin:/bin",
+        "PATH": "/job/.local/conda/bin:/job/.local/bin:/job/.local/packages/bin:/bin",
     }
     told = pip.visible({}, "/job")
     assert pip.on_path({**told, "PATH": "/usr/bin"})["PATH"] == f"{told[pip.BIN]}:/usr/bin"
@@ -212,7 +307,7 @@ def test_pip_in_container_installs_in_similar_container_first(
         assert f"user: {bench.config.uid_base + 7} cwd: /job index: {index}" in log
         assert "file" in log.splitlines()
         if state is State.SUCCEEDED:
-            path = "/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
+            path = "/job/.local/conda/bin:/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
             assert log.splitlines()[-2:] == ["echo installed", f"{path} /job/.local"]
         else:
             assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED

@@ -277,8 +277,18 @@ def test_folder_is_accepted_only_when_admitted_by_settings(
         assert [each.code for each in refused(place, text)] == ["folder_not_admitted"]
 
 
-@pytest.mark.parametrize("uri", ["hdfs://host:9000/code", "https://git.example.com/a.git"])
-def test_code_dir_not_fetched_is_refused_and_can_be_dropped(place: Place, uri: str) -> None:
+@pytest.mark.parametrize(
+    ("uri", "setting"),
+    [
+        ("hdfs://host:9000/code", "hdfs"),
+        ("https://git.example.org/a.git", "code_from"),
+        ("oss://bucket/code", "data_from"),
+        ("ftp://host/code", None),
+    ],
+)
+def test_code_dir_not_fetched_is_refused_and_can_be_dropped(
+    place: Place, uri: str, setting: str | None
+) -> None:
     told(place, Facilities(images=False, plain=False, code=("https://git.example.com",)))
     text = v1(codeDir=uri)
     (found,) = refused(place, text)
@@ -287,13 +297,42 @@ def test_code_dir_not_fetched_is_refused_and_can_be_dropped(place: Place, uri: s
         "/mounts/1/uri",
         ["without_code"],
     )
+    assert found.params.get("setting") == setting
     assert submission.submit(place.owner, Document(after(text, found, "without_code"))).job.pk
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://host:9000/code", "https://git.example.com/a.git", "s3://sets/code", "git@host:x/y"]
+)
+def test_code_dir_that_settings_admit_is_accepted(place: Place, uri: str) -> None:
+    code, hdfs = ("https://git.example.com", "ssh://host"), ("hdfs://host:9000",)
+    told(place, Facilities(images=False, plain=False, code=code, data=("s3://*",), hdfs=hdfs))
+    assert submission.submit(place.owner, Document(v1(codeDir=uri))).job.pk
 
 
 def test_data_dir_on_foreign_storage_is_accepted(place: Place) -> None:
     told(place, NOTHING)
     text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
-    assert submission.submit(place.owner, Document(text)).job.pk
+    submitted = submission.submit(place.owner, Document(text))
+    passed = [note.pointer for note in submitted.notes if note.code == "location_passed"]
+    assert passed == ["/mounts/0/uri", "/mounts/1/uri"]
+    told(place, Facilities(images=False, plain=False, data=("hdfs://host:9000",)))
+    submitted = submission.submit(place.owner, Document(text.replace('"train"', '"train2"')))
+    assert not [note for note in submitted.notes if note.code == "location_passed"]
+
+
+def test_library_file_that_needs_a_program_is_noted(place: Place) -> None:
+    told(place, NOTHING)
+    text = dlc(ThirdpartyLibDir="/root/code/environment.yml")
+    (found,) = (
+        note
+        for note in submission.submit(place.owner, Document(text)).notes
+        if note.code == "libraries_need_program"
+    )
+    assert (found.pointer, found.params["programs"]) == (
+        "/requirements/directory",
+        "conda, mamba, micromamba",
+    )
 
 
 def test_code_source_unknown_or_not_admitted_is_refused(place: Place) -> None:
