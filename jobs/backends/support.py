@@ -110,9 +110,6 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
     "reserve_after": keep(_("Resources are released when the job ends.")),
     "fault_tolerance": keep(_("Jobs are not monitored for faults here; use retries instead.")),
     "sanity_check": keep(NOT_HERE),
-    "tensorboard": keep(
-        _("Start TensorBoard in the job: it is detected and can be opened from the job page.")
-    ),
     "network": keep(_OF_VENDOR),
     "instance_role": keep(_OF_VENDOR),
     "framework_options": keep(_OF_VENDOR),

@@ -101,5 +101,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "end_signal": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
     "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
+    "tensorboard": honour(
+        f"{_LOCAL}/test_tensorboard.py::test_tensorboard_shows_what_a_job_logs_and_ends_with_it",
+        _("Runs beside the first replica, if TensorBoard is installed in the job or with the console."),
+    ),
     "cpu_affinity": keep(NOT_HERE),
 }

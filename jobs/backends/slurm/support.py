@@ -87,5 +87,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Folders of all replicas are kept until the job's files are deleted."),
         f"{_SLURM}::test_failed_replica_folder_is_retained",
     ),
+    "tensorboard": approximate(
+        _("Runs on the first replica's node until the job ends, if TensorBoard is installed there."),
+        "jobs/backends/slurm/test_tensorboard.py::test_tensorboard_runs_beside_the_first_replica_until_the_job_ends",
+    ),
     "cpu_affinity": keep(_("The cluster's own settings decide whether tasks are bound to cores.")),
 }

@@ -131,6 +131,11 @@ class Engine:
         """Tell whether the image is here already."""
         return _call([*self.prefix, "image", "inspect", image]).returncode == 0
 
+    def has_program(self, image: str, program: str) -> bool:
+        """Tell whether an image that is here has a program on its PATH."""
+        command = ["run", "--rm", "--network=none", "--entrypoint=/bin/sh", image]
+        return _call([*self.prefix, *command, "-c", 'command -v "$0"', program]).returncode == 0
+
     def pull(self, image: str, login: Path | None) -> list[str]:
         """The command that fetches an image; `login` is a file written by `write_login`.
 

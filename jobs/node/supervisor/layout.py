@@ -60,6 +60,9 @@ FORMAT_WITH_DATA: Final = 4
 FORMAT_WITH_NETWORK: Final = 5
 """Of a plan whose replicas have a network of their own: likewise."""
 
+FORMAT_WITH_COMPANIONS: Final = 6
+"""Of a plan that runs something beside a replica's command: likewise."""
+
 AGENT_LOCK: Final = ".agent.lock"
 AGENT: Final = ".agent.json"
 AGENT_SOCKET: Final = ".agent.sock"

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from jobs.node import tensorboard
 from jobs.node.staging import pip
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
@@ -159,6 +160,7 @@ def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]
         **_container(plan, place, room),
         **_distributed_training(plan, place),
         **_tensorflow(plan, place),
+        **_tensorboard(plan, room),
     }
 
 
@@ -303,6 +305,11 @@ def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
         "environment": "cloud",
     }
     return {"TF_CONFIG": json.dumps(config)}
+
+
+def _tensorboard(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
+    board = plan.tensorboard
+    return {tensorboard.LOG_PATH: room.resolve_inside(board.path)} if board else {}
 
 
 def has_tf_config(framework: str | None, roles: Mapping[str, int]) -> bool:
