@@ -257,21 +257,20 @@ has_printed() { # SIZE PATTERN: whether stderr has it behind so many bytes
 }
 
 board=
-start_tensorboard() { # a step of its own beside a role's first replica; the job does not wait for it
-  local place=$1
-  srun --overlap --nodes=1 --ntasks=1 --cpus-per-task=1 --gres=none --mpi=none --kill-on-bad-exit=0 \
-    "--nodelist=${node_of[$place.0]}" ${SLURM_HET_SIZE:+"--het-group=$place"} --input=none --export=ALL --quiet \
-    bash -c "$(declare -f listening show_tensorboard); show_tensorboard \"\$@\"" bash "$folder" "$run" \
-    "${names[place]}-0" "${told[place]}" "$2" "$3" "${span[@]}" </dev/null >/dev/null 2>&1 &
-  board=$!
-}
-
-show_tensorboard() { # FOLDER RUN NAME ENVIRONMENT LOG-PATH COMMAND FIRST-PORT LAST-PORT: on the replica's node
-  local folder=$1 run=$2 name=$3 path=$5 command=$6 stage=$2/stage/${SLURMD_NODENAME:-$(hostname)} pid each tries
+start_tensorboard() { # PLACE LOG-PATH COMMAND: a step of its own, which the job does not wait for
+  local name=${names[$1]}-0
   until [ -e "$run/started/$name" ]; do
     [ ! -e "$run/ends/$name" ] && [ ! -e "$run/ending" ] || return
     sleep 1
   done
+  exec srun --overlap --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=0 --gres=none --mpi=none --input=none \
+    "--nodelist=${node_of[$1.0]}" ${SLURM_HET_SIZE:+"--het-group=$1"} --export=ALL --quiet \
+    bash -c "$(declare -f listening show_tensorboard); show_tensorboard \"\$@\"" bash \
+    "$folder" "$run" "$name" "${told[$1]}" "$2" "$3" "${span[@]}"
+}
+
+show_tensorboard() { # FOLDER RUN NAME ENVIRONMENT LOG-PATH COMMAND FIRST-PORT LAST-PORT: on the replica's node
+  local folder=$1 run=$2 name=$3 path=$5 command=$6 stage=$2/stage/${SLURMD_NODENAME:-$(hostname)} pid each tries
   read -r _ _ pid <"$run/started/$name"
   cd "$run/work/$name" || return
   # A process counts as the replica's, by which it may be reached, if it has these variables of its own.
@@ -486,6 +485,9 @@ begin() {
     exit 0
   fi
   if [ -n "$alone" ]; then start_alone; else started; fi
-  [ -z "${tensorboard[*]}" ] || start_tensorboard "${tensorboard[@]}"
+  if [ "${#tensorboard[@]}" -gt 0 ]; then
+    start_tensorboard "${tensorboard[@]}" </dev/null >"$run/tensorboard" 2>&1 &
+    board=$!
+  fi
   watched
 }
