@@ -22,7 +22,7 @@ MEMORY_MIB: Final = 1024
 """Beside what the replica itself may use."""
 
 COMMAND: Final = """
-exec >"${TMPDIR:-/tmp}/tensorboard.log" 2>&1
+[ ! -w "${TMPDIR:-/tmp}" ] || exec >"${TMPDIR:-/tmp}/tensorboard.log" 2>&1
 if command -v tensorboard >/dev/null; then set -- tensorboard; fi
 [ $# -gt 0 ] || { echo 'TensorBoard is not installed where this job runs.'; exit 127; }
 mkdir -p "$AIHC_TENSORBOARD_LOG_PATH"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from jobs.faults import fault
 from jobs.node import kernel, process_trees, tensorboard
@@ -46,8 +45,8 @@ class _Box:
     memory_mib: int
     gpus: tuple[int, ...]
     arguments: tuple[str, ...] = ()
-    env: Mapping[str, str] = MappingProxyType({})
-    folders: Mapping[str, str] = MappingProxyType({})
+    env: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 class ContainerRuntime(Runtime):
@@ -172,7 +171,9 @@ class ContainerRuntime(Runtime):
             memory_mib=tensorboard.MEMORY_MIB,
             gpus=(),
         )
-        yield Companion(self._run(box), self.enter, end=lambda: self._engine.remove(box.name))
+        yield Companion(
+            tensorboard.NAME, self._run(box), self.enter, end=lambda: self._engine.remove(box.name)
+        )
 
     def _tensorboard_of_console(self, board: TensorBoardPlan, console: Sequence[str]) -> Companion:
         """Return the console's TensorBoard, in a root file system like a plain process's."""
@@ -187,9 +188,13 @@ class ContainerRuntime(Runtime):
         program = Command(argv, {**launch.environment(room), **NO_GPUS}, room.work, launch.owner)
         mode = Isolation(launch.plan.house.isolation)
         outside = replace(
-            program, argv=(), owner=None, instead=lambda: sandbox_exec.run(mode, enter, program)
+            program,
+            argv=(),
+            folder="/",
+            owner=None,
+            instead=lambda: sandbox_exec.run(mode, enter, program),
         )
-        return Companion(outside, self._enter_beside)
+        return Companion(tensorboard.NAME, outside, self._enter_beside)
 
     def _own_box(self, companion: str = "") -> _Box:
         """Return a container like the replica's own, of that name."""

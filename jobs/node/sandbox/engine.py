@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -133,7 +134,9 @@ class Engine:
 
     def has_program(self, image: str, program: str) -> bool:
         """Tell whether an image that is here has a program on its PATH."""
-        command = ["run", "--rm", "--network=none", "--entrypoint=/bin/sh", image]
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        limits = [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={_PROCESSES}:{_PROCESSES}"]
+        command = ["run", "--rm", "--network=none", *limits, "--entrypoint=/bin/sh", image]
         return _call([*self.prefix, *command, "-c", 'command -v "$0"', program]).returncode == 0
 
     def pull(self, image: str, login: Path | None) -> list[str]:

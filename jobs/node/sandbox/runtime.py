@@ -218,7 +218,7 @@ class PlainRuntime(Runtime):
         argv = [command.own_shell(), "-c", self._board.command, tensorboard.NAME, *own]
         env = {**self._launch.environment(self._room), **NO_GPUS}
         program = Command(argv, env, self._room.work, self._owner)
-        yield Companion(program, self._enter_beside, memory_mib=tensorboard.MEMORY_MIB)
+        yield Companion(tensorboard.NAME, program, self._enter_beside, memory_mib=tensorboard.MEMORY_MIB)
 
     def _enter_limits(self) -> None:
         """Enter the limits, and stay in the host's network, from where code and data are fetched."""
@@ -259,7 +259,9 @@ def limits(launch: LaunchArguments, devices: Sequence[str] | None = None) -> cgr
 
 def tensorboard_limits(launch: LaunchArguments) -> cgroups.ControlGroup | None:
     """Make the control groups of TensorBoard beside the replica, which permit no GPU."""
-    persons = launch.plan.house.isolation == Isolation.PERSONS
+    persons = (
+        launch.plan.house.isolation == Isolation.PERSONS and not launch.contained
+    )  # the engine denies them
     devices = root_file_system.list_devices(()) if persons else None
     amounts = cgroups.GroupLimits(
         tensorboard.CPU_MILLI, tensorboard.MEMORY_MIB, launch.plan.house.pids, devices

@@ -14,12 +14,13 @@ from jobs.node.command import CannotStart, Command, Streams
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """One of them: its command, and what is called in the child first.
+    """One of them: its name for people, its command, and what is called in the child first.
 
     `output` is where it writes; None discards that.  `end` ends what is no child here, as a container.
     Without a control group it is ended where it uses more than `memory_mib`; None for no such limit.
     """
 
+    name: str
     command: Command
     inside: Callable[[], None]
     output: int | None = None
@@ -33,12 +34,14 @@ class Companions:
     def __init__(self) -> None:
         self._running: dict[int, Companion] = {}
 
-    def start(self, companion: Companion) -> None:
-        """Start one; one that can't be started is missing, and the command goes on."""
+    def start(self, companion: Companion, log: int) -> None:
+        """Start one.  Without it the command goes on: why it can't be started is written into `log`."""
         null = os.open(os.devnull, os.O_WRONLY)
         streams = Streams.into(null if companion.output is None else companion.output)
-        with contextlib.suppress(CannotStart):
+        try:
             self._running[command.start(companion.command, streams, companion.inside)] = companion
+        except CannotStart as error:
+            os.write(log, f"{companion.name}: {error}\n".encode())
         os.close(null)
 
     def reaped(self, pid: int) -> None:

@@ -170,7 +170,7 @@ class _Wrapper:
         fault("wrapper.running")
         companions = Companions()
         for companion in runtime.companions():
-            companions.start(companion)
+            companions.start(companion, self._log.stream)
         has_watchdog = runtime.group is None and not self._launch.contained
         limit = self._launch.place.role.memory_mib << 20 if has_watchdog else None
         finished = self._reaper.see_through(main, runtime.group, limit, companions=companions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from jobs.spec import TensorBoard
 from jobs.states import PortSource, State
 from tests.jobs.backends import curves
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
+from tests.jobs.backends.local.images import IMAGE, import_image, list_containers
 from tests.waiting import wait_for
+
+PROGRAM = "#!/bin/sh\ntrap '' TERM\necho \"$@\" >begun\nsleep 600 & wait; wait\n"
 
 
 def find_endpoint(bench: LocalBench, handle: Handle) -> Any:
@@ -71,13 +75,13 @@ def test_tensorboard_of_job_is_preferred_and_does_not_delay_a_stop(
 ) -> None:
     bench = bench_of(isolation=Isolation.NONE, limits="watchdog")
     program = bench.judge / "tensorboard"
-    program.write_text(f"#!/bin/sh\ntrap '' TERM\necho $@ >{bench.judge}/begun\nsleep 600 & wait; wait\n")
+    program.write_text(PROGRAM)
     program.chmod(0o755)
     job = role("sleep 600", env={"PATH": f"{bench.judge}:/usr/bin:/bin"})
     handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
-    begun = wait_for(lambda: (bench.judge / "begun").exists() and (bench.judge / "begun").read_text())
-    folder = bench.attempt(handle) / "work/worker-0/tensorboard"
-    assert begun.startswith(f"--logdir {folder} --host 127.0.0.1 --port ")
+    work = bench.attempt(handle) / "work/worker-0"
+    begun = wait_for(lambda: (work / "begun").exists() and (work / "begun").read_text())
+    assert begun.startswith(f"--logdir {work}/tensorboard --host 127.0.0.1 --port ")
     bench.backend.stop(handle, grace_s=600, signal="TERM")
     seen = wait_until_over(bench.backend, handle, 20)
     assert (seen.state, replica(seen).signal) == (State.STOPPED, 15)
@@ -88,3 +92,34 @@ def test_tensorboard_log_folder_over_system_folder_is_refused(local: LocalBench)
     with pytest.raises(Refused) as refused:
         local.backend.submit(local.submission(tensorboard=TensorBoard(log_path="/etc/logs")))
     assert refused.value.reason.params == {"why": "mount_over", "path": "/etc/logs"}
+
+
+def test_tensorboard_of_console_shows_what_a_container_logs(
+    bench_of: Callable[..., LocalBench], store: tuple[str, ...]
+) -> None:
+    bench = bench_of(engine="podman", engine_options=store)
+    job = role("until [ -e go ]; do sleep 0.1; done", image=IMAGE)
+    handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
+    work = bench.attempt(handle) / "work/worker-0"
+    wait_for((work / "tensorboard").exists)
+    curves.write_curve(work / "tensorboard")
+    assert fetch_tags(bench, handle, "worker")["."]
+    (work / "go").touch()
+    assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+    wait_for(lambda: not bench.processes())
+
+
+def test_tensorboard_of_image_runs_in_a_container_of_its_own(
+    bench_of: Callable[..., LocalBench], store: tuple[str, ...], tmp_path: Path
+) -> None:
+    image = import_image(tmp_path / "root", store, "localhost/boards:1", {"tensorboard": PROGRAM})
+    bench = bench_of(engine="podman", engine_options=store)
+    job = role("trap 'exit 0' TERM; while :; do sleep 0.1; done", image=image)
+    handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
+    begun = bench.attempt(handle) / "work/worker-0/begun"
+    wait_for(lambda: begun.exists() and begun.read_text())
+    assert begun.read_text().startswith("--logdir /job/tensorboard --host 127.0.0.1 --port ")
+    bench.backend.stop(handle, grace_s=600, signal="TERM")
+    assert wait_until_over(bench.backend, handle, 30).state is State.STOPPED
+    assert list_containers(bench.config.engine_options) == ""
+    assert not list(bench.attempt(handle).glob("replicas/*/env*"))
