@@ -44,7 +44,7 @@ class Companions:
             os.write(log, f"{companion.name}: {error}\n".encode())
         os.close(null)
 
-    def reaped(self, pid: int) -> None:
+    def discard(self, pid: int) -> None:
         """Note that a process has ended: its number may be given to another."""
         self._running.pop(pid, None)
 

@@ -177,7 +177,7 @@ class ProcessReaper:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                self._companions.reaped(pid)
+                self._companions.discard(pid)
                 if pid == main:
                     self._status = status
                     self._companions.end()

@@ -29,6 +29,10 @@ def find_endpoint(bench: LocalBench, handle: Handle) -> Any:
     return found[0] if found and found[0].ready else None
 
 
+def wait_for_text(path: Path) -> str:
+    return wait_for(lambda: path.read_text() if path.exists() else "")
+
+
 def fetch_tags(bench: LocalBench, handle: Handle, name: str) -> dict[str, Any]:
     endpoint = wait_for(lambda: find_endpoint(bench, handle), 60)
     assert (endpoint.source, endpoint.path) == (PortSource.ANNOUNCED, "/")
@@ -80,7 +84,7 @@ def test_tensorboard_of_job_is_preferred_and_does_not_delay_a_stop(
     job = role("sleep 600", env={"PATH": f"{bench.judge}:/usr/bin:/bin"})
     handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
     work = bench.attempt(handle) / "work/worker-0"
-    begun = wait_for(lambda: (work / "begun").exists() and (work / "begun").read_text())
+    begun = wait_for_text(work / "begun")
     assert begun.startswith(f"--logdir {work}/tensorboard --host 127.0.0.1 --port ")
     bench.backend.stop(handle, grace_s=600, signal="TERM")
     seen = wait_until_over(bench.backend, handle, 20)
@@ -116,9 +120,8 @@ def test_tensorboard_of_image_runs_in_a_container_of_its_own(
     bench = bench_of(engine="podman", engine_options=store)
     job = role("trap 'exit 0' TERM; while :; do sleep 0.1; done", image=image)
     handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
-    begun = bench.attempt(handle) / "work/worker-0/begun"
-    wait_for(lambda: begun.exists() and begun.read_text())
-    assert begun.read_text().startswith("--logdir /job/tensorboard --host 127.0.0.1 --port ")
+    begun = wait_for_text(bench.attempt(handle) / "work/worker-0/begun")
+    assert begun.startswith("--logdir /job/tensorboard --host 127.0.0.1 --port ")
     bench.backend.stop(handle, grace_s=600, signal="TERM")
     assert wait_until_over(bench.backend, handle, 30).state is State.STOPPED
     assert list_containers(bench.config.engine_options) == ""
