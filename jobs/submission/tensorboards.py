@@ -15,7 +15,7 @@ from jobs.node.staging import mount_paths
 from jobs.spec import JobSpec, Mount, Resources, RoleSpec, TensorBoard
 from jobs.states import State
 from jobs.submission.access import Forbidden
-from jobs.submission.job_submission import submit
+from jobs.submission.job_submission import Conflict, submit
 from jobs.submission.targets import JobTarget
 
 log = structlog.get_logger(__name__)
@@ -24,6 +24,9 @@ DIALECT: Final = "openpai-v2"
 
 AFTER: Final = "tensorboard-after-"
 """The beginning of the idempotency key of such a job."""
+
+_LOCAL: Final = "local"
+"""The backend whose jobs can mount the folders of others."""
 
 _NAME: Final = "tensorboard-of-"
 _LONGEST: Final = 200
@@ -36,6 +39,8 @@ def show_after_end(job: Job) -> None:
 
     However often it is called, it submits one.  A refusal is logged: people can open TensorBoard themselves.
     """
+    if job.cluster.backend != _LOCAL:
+        return
     made = _compose(job, JobFile.objects.get(job=job).spec)
     if made is None:
         return
@@ -43,7 +48,7 @@ def show_after_end(job: Job) -> None:
     document = dialects.get(DIALECT).render(made, {}).document
     try:
         submit(job.owner, document, place=target, idempotency_key=f"{AFTER}{job.public_id}")
-    except (Refused, Forbidden) as error:
+    except (Refused, Forbidden, Conflict) as error:
         log.warning("tensorboard_refused", job=job.public_id, error=str(error))
 
 

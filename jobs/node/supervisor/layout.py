@@ -27,7 +27,7 @@
     replicas/<name>/step.json   what is being done for it before its command
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/hostname    what it is called, in a network of its own
-    replicas/<name>/env, config.json
+    replicas/<name>/env, env.<container>, config.json
                                 for the container engine, until the end
     replicas/<name>/sessions/<pid>
                                 who leads a session beside it, where only this file tells
