@@ -125,9 +125,6 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         _("The console itself restarts failed and hanging jobs; a note names arguments without effect."),
     ),
     "sanity_check": keep(NOT_HERE),
-    "tensorboard": keep(
-        _("Start TensorBoard in the job: it is detected and can be opened from the job page.")
-    ),
     "network": keep(_OF_VENDOR),
     "framework_options": keep(_OF_VENDOR),
 }

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Only the help text of a field changes."""
 
-    dependencies = [("jobs", "0038_fault_tolerance")]
+    dependencies = [("jobs", "0040_log_sinks")]
 
     operations = [
         migrations.AlterField(

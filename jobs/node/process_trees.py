@@ -40,15 +40,7 @@ class Descendants:
         self._others = others
 
     def pids(self) -> list[int]:
-        parents = processes.parents()
-        below = {os.getpid(), *self._others()}
-        found: list[int] = []
-        fresh = below
-        while fresh:
-            fresh = {pid for pid, parent in parents.items() if parent in fresh} - below
-            below |= fresh
-            found.extend(fresh)
-        return found
+        return list_below(os.getpid(), *self._others())
 
     def signal(self, number: signal.Signals) -> None:
         for pid in self.pids():
@@ -75,6 +67,19 @@ class Contained:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def list_below(*roots: int) -> list[int]:
+    """Return every process below these."""
+    parents = processes.parents()
+    below = set(roots)
+    found: list[int] = []
+    fresh = below
+    while fresh:
+        fresh = {pid for pid, parent in parents.items() if parent in fresh} - below
+        below |= fresh
+        found.extend(fresh)
+    return found
 
 
 def in_space_of(first: int) -> list[int]:

@@ -14,7 +14,8 @@ from jobs.faults import fault
 from jobs.lifecycle import transitions
 from jobs.logs import log_store
 from jobs.models import Attempt, Event, Job, LogStream
-from jobs.submission import job_control
+from jobs.states import TERMINAL
+from jobs.submission import job_control, tensorboards
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +24,7 @@ _MOST: Final = 200
 
 
 def seal(attempt_id: int) -> None:
-    """Store every log of an ended attempt; each log once, whatever interrupts it."""
+    """Store every log of an ended attempt, each once, whatever interrupts it, and go on with TensorBoard."""
     attempt = Attempt.objects.select_related("job").get(pk=attempt_id)
     if attempt.ended_at is None or attempt.logs_sealed_at is not None:
         return
@@ -32,6 +33,8 @@ def seal(attempt_id: int) -> None:
         log_store.seal(stream)
         fault("seal.after_stream")
     retention.decide(attempt)
+    if attempt.number == attempt.job.attempt_number and attempt.job.state in TERMINAL:
+        tensorboards.show_after_end(attempt.job)
     if Attempt.objects.filter(pk=attempt.pk, logs_sealed_at=None).update(logs_sealed_at=Now()):
         transitions.record(attempt.job, Event.Kind.LOGS_SEALED)
         transitions.tell(attempt.job)

@@ -130,6 +130,30 @@ def test_tensorboard_shows_a_scalar_written_by_a_job(page: Page, stack: Stack) -
     assert "4321" in told
 
 
+def test_tensorboard_beside_a_running_job_opens_from_its_page(page: Page, stack: Stack) -> None:
+    program = WRITES_CURVES.replace('"runs/first"', 'os.environ["AIHC_TENSORBOARD_LOG_PATH"]')
+    command = f"python3 -c {shlex.quote(program)} && sleep 600"
+    job = {
+        "name": "beside",
+        "queue": "default",
+        "jobType": "PyTorchJob",
+        "command": command,
+        "jobSpec": {"image": "registry.example.com/torch:2", "replicas": 1},
+        "tensorboardConfig": {"enable": True},
+    }
+    paste(page, json.dumps(job))
+    page.get_by_role("button", name="Submit").click()
+    state(page, "Running", START_S)
+    page.get_by_role("link", name="Connect").click()
+    link = page.get_by_role("link", name="Open tensorboard")
+    expect(link).to_be_visible(timeout=START_S * SECONDS)
+    with page.context.expect_page() as opening:
+        link.click()
+    board = opening.value
+    is_on_its_own_host(board, stack)
+    expect(board.locator("scalar-card").first).to_contain_text("loss", timeout=START_S * SECONDS)
+
+
 def test_gradio_app_announced_by_its_job_appears_and_responds(page: Page, stack: Stack) -> None:
     submit(page, "greets", GRADIO)
     state(page, "Running", START_S)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +20,26 @@ from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
 from jobs.backends.staging import authfile, code_sources, software
+from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
-from jobs.node import disk, processes
+from jobs.node import disk, processes, tensorboard
 from jobs.node.frameworks import registry
 from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
 from jobs.node.staging.mount_specs import DataSpec, PackageSpec
-from jobs.node.supervisor.plan import Counts, EndWarning, MachineSettings, NetworkPlan, Plan, Role, Slot
+from jobs.node.supervisor.plan import (
+    Counts,
+    EndWarning,
+    MachineSettings,
+    NetworkPlan,
+    Plan,
+    Role,
+    Slot,
+    TensorBoardPlan,
+)
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
@@ -166,6 +178,7 @@ def make_plan(
     """The attempt's plan, once every role has its slots."""
     spec = submission.spec
     uid = config.uid_of(submission.person.number, runtime.isolation)
+    board = _tensorboard(spec)
     return Plan(
         key=submission.key,
         job=submission.job_id,
@@ -196,9 +209,34 @@ def make_plan(
         codes=tuple(layer.codes),
         packages=_packages(spec, config),
         datas=_datas(submission, layer),
-        tools=data_transfer.tools() if layer.datas or any(code.shut for code in layer.codes) else None,
+        tools=data_transfer.tools() if _needs_tools(layer, board) else None,
         cache=_cache(submission, config, layer),
         network=NetworkPlan(config.job_range, "", submission.egress) if runtime.own_network else None,
+        tensorboard=board,
+    )
+
+
+def _needs_tools(layer: MountPlanner, board: TensorBoardPlan | None) -> bool:
+    """Tell whether something of the console's own Python runs in the job."""
+    return bool(layer.datas or any(code.shut for code in layer.codes) or (board and board.has_own))
+
+
+def lacks_tensorboard(spec: JobSpec, config: LocalConfig, runtime: JobRuntime) -> bool:
+    """Tell whether TensorBoard is to run beside the job, and nobody is known to have it."""
+    board = _tensorboard(spec)
+    role = spec.roles[staged_tensorboard.leading_role(spec)]
+    found = shutil.which(tensorboard.NAME, path=config.path)
+    return board is not None and not (board.has_own or runtime.contains(role) or found)
+
+
+def _tensorboard(spec: JobSpec) -> TensorBoardPlan | None:
+    if (path := staged_tensorboard.log_path(spec)) is None:
+        return None
+    return TensorBoardPlan(
+        staged_tensorboard.position(spec),
+        path,
+        software.with_prologue(tensorboard.COMMAND, spec.software),
+        has_own=importlib.util.find_spec(tensorboard.NAME) is not None,
     )
 
 
@@ -219,8 +257,8 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
     for mount in spec.mounts:
         uri = layer.resolve(mount.uri)
         if code_sources.is_code_dir_elsewhere(mount, uri) and not layer.knows(uri):
-            path = code_sources.add_code_dir(uri, config.code(), layer, spec.env)
-            layer.locations.setdefault(mount.purpose.value, path)
+            code_dir = code_sources.add_code_dir(uri, config.code(), layer, spec.env)
+            layer.locations.setdefault(mount.purpose.value, code_dir)
         else:
             layer.lay(mount)
     if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:
@@ -228,6 +266,8 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
     if spec.code is not None:
         rules = config.code()
         code_sources.add_code(code_sources.resolve_source(spec.code, rules), rules, layer, spec.env)
+    if (path := staged_tensorboard.log_path(spec)) is not None:
+        layer.lay_log_folder(path, [str(folder) for folder in config.show])
     return layer
 
 
@@ -310,7 +350,10 @@ def _awaiting_ports() -> Iterator[None]:
 def list_own_ports(spec: JobSpec, config: LocalConfig) -> list[list[own_ports.Ports]]:
     """Return the ports of each role's replicas, all of which have a network of their own."""
     listed = own_ports.listed_ports(spec)
-    found = (own_ports.assign(role, _implicit(role), config.ports, listed) for role in spec.roles)
+    found = (
+        own_ports.assign(role, implicit_ports(spec, place), config.ports, listed)
+        for place, role in enumerate(spec.roles)
+    )
     return [[ports] * role.replicas for ports, role in zip(found, spec.roles, strict=True)]
 
 
@@ -323,19 +366,24 @@ def _host_ports(spec: JobSpec, config: LocalConfig, held: AllocatedTotal) -> lis
     """Return the ports of each role's replicas, which nobody else on this machine has."""
     allocator, fixed = PortAllocator(config.ports, held.ports), fixed_ports.assign(spec.roles)
     return [
-        [_ports(role, fixed.get((number, index), {}), allocator) for index in range(role.replicas)]
+        [
+            _ports((*role.ports, *implicit_ports(spec, number)), fixed.get((number, index), {}), allocator)
+            for index in range(role.replicas)
+        ]
         for number, role in enumerate(spec.roles)
     ]
 
 
-def _ports(role: RoleSpec, fixed: Mapping[str, int], allocator: PortAllocator) -> own_ports.Ports:
+def _ports(ports: Sequence[Port], fixed: Mapping[str, int], allocator: PortAllocator) -> own_ports.Ports:
     """Ports for one replica; `fixed` are where those begin that are not free to choose."""
-    return {port.label: _pick(port, fixed, allocator) for port in (*role.ports, *_implicit(role))}
+    return {port.label: _pick(port, fixed, allocator) for port in ports}
 
 
-def _implicit(role: RoleSpec) -> list[Port]:
-    asked = {port.label for port in role.ports}
-    return [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
+def implicit_ports(spec: JobSpec, place: int) -> list[Port]:
+    """Return the ports that replicas of the role at a place have without asking for them."""
+    asked = {port.label for port in spec.roles[place].ports}
+    labels = (*IMPLICIT_PORTS, *staged_tensorboard.labels(spec, place))
+    return [Port(label=label) for label in labels if label not in asked]
 
 
 def _pick(port: Port, fixed: Mapping[str, int], allocator: PortAllocator) -> tuple[int, ...]:

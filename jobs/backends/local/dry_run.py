@@ -11,6 +11,7 @@ from typing import Final
 from jobs.backends.base import MASK, DryRunCheck, NotSubmitted, Refused, Submission
 from jobs.backends.local import accept, allocations, job_secrets
 from jobs.backends.local.config import LocalConfig
+from jobs.node import tensorboard
 from jobs.node.sandbox import engine
 from jobs.node.supervisor.layout import Layout
 
@@ -95,7 +96,9 @@ def _images(submission: Submission, runtime: accept.JobRuntime) -> Iterator[DryR
 def _programs(
     submission: Submission, config: LocalConfig, runtime: accept.JobRuntime
 ) -> Iterator[DryRunCheck]:
-    """The program with which each command begins, where that can be told and no image has it."""
+    """The program with which each command begins, where that can be told and no image has it; TensorBoard."""
+    if accept.lacks_tensorboard(submission.spec, config, runtime):
+        yield DryRunCheck("program", None, detail=tensorboard.NAME)
     for role in submission.spec.roles:
         begins = _PROGRAM.match(role.command)
         if begins is None or runtime.contains(role) or begins[1] in _OF_THE_SHELL:

@@ -7,7 +7,7 @@ different choices, and what differs between them is only known at the start.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,9 +22,8 @@ from jobs.node.staging.mount_paths import WORK
 from jobs.node.staging.mount_specs import IN_WORK, MountSpec
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
 from jobs.node.wrapper import environment
-from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.node.wrapper.launch_arguments import is_contained, room_of
-from jobs.spec import JobSpec, ResourceRequest, RoleSpec, resource_requests
+from jobs.spec import JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 
 MOST_PEERS: Final = 16
 """With more replicas than that, what is said of each of them is not shown variable by variable."""
@@ -63,12 +62,18 @@ def _make_plan(
 
 
 def _host_ports(spec: JobSpec, choice: int) -> list[list[Ports]]:
-    return [[_replica_ports(role, index, choice) for index in range(role.replicas)] for role in spec.roles]
+    return [
+        [
+            _replica_ports((*accept.implicit_ports(spec, place), *role.ports), index, choice)
+            for index in range(role.replicas)
+        ]
+        for place, role in enumerate(spec.roles)
+    ]
 
 
-def _replica_ports(role: RoleSpec, index: int, choice: int) -> Ports:
-    ports: dict[str, tuple[int, ...]] = dict.fromkeys(IMPLICIT_PORTS, (choice + index + 1,))
-    for port in role.ports:
+def _replica_ports(asked: Sequence[Port], index: int, choice: int) -> Ports:
+    ports: dict[str, tuple[int, ...]] = {}
+    for port in asked:
         first = fixed_ports.first_port(port, index) if port.begin_at else choice + index + 1
         ports[port.label] = tuple(range(first, first + port.count))
     return ports

@@ -137,4 +137,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_ROLES}::test_job_of_aws_role_reads_credentials_with_the_real_sdk",
         _("Jobs with a network of their own get the role's credentials; others are refused."),
     ),
+    "tensorboard": honour(
+        f"{_LOCAL}/test_tensorboard.py::test_tensorboard_shows_what_a_job_logs_and_ends_with_it",
+        _("Runs beside the first replica, if TensorBoard is installed in the job or with the console."),
+    ),
 }

@@ -128,4 +128,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Requested from Slurm, which binds tasks to cores where its plugin for that is on."),
         f"{_SLURM}::test_replica_receives_exactly_requested_resources",
     ),
+    "tensorboard": approximate(
+        _("Runs on the first replica's node until the job ends, if TensorBoard is installed there."),
+        "jobs/backends/slurm/test_tensorboard.py::test_tensorboard_runs_beside_the_first_replica_until_the_job_ends",
+    ),
 }

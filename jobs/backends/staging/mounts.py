@@ -7,7 +7,7 @@ output ever are; where something would have to be mounted, or is code, the job i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -183,6 +183,15 @@ class MountPlanner:
             place = self.own(path, read_only=read_only)
         self.codes.append(CodeSpec(place, uri=uri, most_bytes=most, patience_s=self._known.patience_s))
         return path
+
+    def lay_log_folder(self, path: str, shown: Iterable[str]) -> None:
+        """Make a folder of the replica's own at `path`, unless it lies in one that the job has.
+
+        `shown` are folders of this machine that jobs see.
+        """
+        there = (mount_paths.WORK, mount_paths.TMP, *shown, *(bound.path for bound in self.bounds))
+        if path.startswith("/") and self.ground.can_bind and not any(lies_in(path, each) for each in there):
+            self.own(path)
 
     def own(self, path: str, *, read_only: bool = False) -> int:
         """A folder of the replica's own at `path` in the job; answers its number among the bounds."""

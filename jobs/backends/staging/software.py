@@ -45,20 +45,20 @@ def has_modules(root: Path = Path("/")) -> bool:
 
 def with_modules(role: RoleSpec, asked: Software) -> RoleSpec:
     """The role with a command that loads what is asked for first."""
-    command = with_prologue(role, asked)
+    command = with_prologue(role.command, asked, rdma=role.resources.rdma)
     return role if command == role.command else role.model_copy(update={"command": command})
 
 
-def with_prologue(role: RoleSpec, software: Software) -> str:
-    """The role's command with everything that is loaded before it, on one line above it."""
+def with_prologue(command: str, software: Software, *, rdma: bool = False) -> str:
+    """The command with everything that is loaded before it, on one line above it."""
     steps = [
         *_modules(software),
         *_conda(software.conda),
         *_venv(software.venv),
-        *(_RDMA if role.resources.rdma else ()),
+        *(_RDMA if rdma else ()),
         *(_bccl() if software.bccl else ()),
     ]
-    return "; ".join(steps) + "\n" + role.command if steps else role.command
+    return "; ".join(steps) + "\n" + command if steps else command
 
 
 def _modules(software: Software) -> list[str]:

@@ -36,8 +36,18 @@ def open_all(launch: LaunchArguments) -> list[BindMount]:
                     make_inner(work.fd, bound.path.removeprefix(mount_paths.WORK), launch.owner)
                 elif bound.kind is MountKind.JOB and linked:
                     _link(launch, bound, work)
+    return _open(launch, MountKind.INNER)
+
+
+def open_folders(launch: LaunchArguments) -> list[BindMount]:
+    """Open the mounts of a replica that has them already, for something beside it; MountFailed."""
+    return _open(launch, MountKind.INNER, MountKind.MEMORY)
+
+
+def _open(launch: LaunchArguments, *others: MountKind) -> list[BindMount]:
+    """Open all mounts but those of other kinds."""
     pairs = enumerate(launch.plan.bounds)
-    return [_mount(launch, bound, index) for index, bound in pairs if bound.kind is not MountKind.INNER]
+    return [_mount(launch, bound, index) for index, bound in pairs if bound.kind not in others]
 
 
 def read_only_data(plan: Plan) -> list[MountSpec]:

@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from jobs.faults import fault
-from jobs.node import kernel, process_trees
-from jobs.node.command import Command, find_program
+from jobs.node import kernel, process_trees, tensorboard
+from jobs.node.command import Command, find_program, own_shell
 from jobs.node.network import names
 from jobs.node.sandbox import bind_mounts, engine, name_files, root_file_system, sandbox_exec
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount
-from jobs.node.sandbox.runtime import Runtime, limits, make_own_folders, root_of
+from jobs.node.sandbox.runtime import NO_GPUS, Runtime, limits, make_own_folders, root_of
 from jobs.node.staging import code_copy, data_transfer, git_fetch, libraries, mount_paths, pip
 from jobs.node.staging.mount_specs import IN_WORK, MountKind
 from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import TensorBoardPlan
 from jobs.node.wrapper import cgroups
-from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name, setup_name
+from jobs.node.wrapper.companions import Companion
+from jobs.node.wrapper.environment import ReplicaPaths
+from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name, setup_name
 from jobs.node.wrapper.log_writer import LogWriter
 from jobs.node.wrapper.outcome import Cause, Exit
 from jobs.node.wrapper.process_reaper import ProcessReaper
 from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A container of the replica, as far as it may differ from the others, in the control group `group`.
+
+    With `arguments`, a shell script and what follows it, those are run instead of the command.
+    """
+
+    name: str
+    group: str
+    image: str
+    command: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: tuple[int, ...]
+    arguments: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 class ContainerRuntime(Runtime):
@@ -119,51 +140,103 @@ class ContainerRuntime(Runtime):
         store = libraries.store(self._launch)
         folders = {libraries.FOLDER: store} if store else {}
         arguments = tuple(pip.arguments(packages, mount_paths.WORK, *folders, copies=True))
-        program = self._run(self._current, arguments, pip.configuration(), folders)
+        configuration = {**pip.configuration(), **self._launch.environment(self._launch.room())}
+        box = replace(
+            self._own_box(), name=self._current, arguments=arguments, env=configuration, folders=folders
+        )
+        program = self._run(box)
         trouble = steps.run(StagingStep.of_packages(packages, program, self.enter))
         self._engine.remove(self._current)
         self._current = self._name
         fault("wrapper.installed")
         return trouble
 
-    def _run(
-        self,
-        name: str,
-        arguments: tuple[str, ...] = (),
-        more_env: Mapping[str, str] = MappingProxyType({}),
-        more_folders: Mapping[str, str] = MappingProxyType({}),
-    ) -> Command:
-        """Return what runs a container of the job; with `arguments` for a shell, not its command."""
+    def companions(self) -> Iterator[Companion]:
+        """Yield TensorBoard: the image's own, or else the console's.
+
+        Docker's containers are no descendants of this process, by which a port is known for the replica's.
+        """
+        if self._board is None:
+            return
+        console = self._console_tensorboard(viewed=True) if self.site.viewed else []
+        image = self._launch.place.role.image
+        if console and not (self._engine.podman and self._engine.has_program(image, tensorboard.NAME)):
+            yield self._tensorboard_of_console(self._board, console)
+            return
+        box = replace(
+            self._own_box(tensorboard.NAME),
+            arguments=(self._board.command, tensorboard.NAME),
+            env=NO_GPUS,
+            cpu_milli=tensorboard.CPU_MILLI,
+            memory_mib=tensorboard.MEMORY_MIB,
+            gpus=(),
+        )
+        yield Companion(
+            tensorboard.NAME, self._run(box), self.enter, end=lambda: self._engine.remove(box.name)
+        )
+
+    def _tensorboard_of_console(self, board: TensorBoardPlan, console: Sequence[str]) -> Companion:
+        """Return the console's TensorBoard, in a root file system like a plain process's."""
+        launch, room = self._launch, ReplicaPaths(mount_paths.WORK, mount_paths.TMP)
+
+        def enter() -> None:
+            root_file_system.enter(
+                root_of(launch, (*bind_mounts.open_folders(launch), *data_transfer.tool_mounts(launch)))
+            )
+
+        argv = [own_shell(), "-c", board.command, tensorboard.NAME, *console]
+        program = Command(argv, {**launch.environment(room), **NO_GPUS}, room.work, launch.owner)
+        mode = Isolation(launch.plan.house.isolation)
+        outside = replace(
+            program,
+            argv=(),
+            folder="/",
+            owner=None,
+            instead=lambda: sandbox_exec.run(mode, enter, program),
+        )
+        return Companion(tensorboard.NAME, outside, self._enter_beside)
+
+    def _own_box(self, companion: str = "") -> _Box:
+        """Return a container like the replica's own, of that name."""
+        launch, role = self._launch, self._launch.place.role
+        name = companion_name(launch.plan, launch.place, companion) if companion else self._name
+        gpus = launch.place.slot.gpus if launch.plan.house.gpu_devices else ()
+        return _Box(name, name, role.image, role.command, role.cpu_milli, role.memory_mib, gpus)
+
+    def _run(self, own: _Box) -> Command:
+        """Return what runs a container of the job."""
         launch, role = self._launch, self._launch.place.role
         room = launch.room()
-        folders = {mount_paths.WORK: str(launch.file("work")), **self._mounts(), **more_folders}
+        folders = {mount_paths.WORK: str(launch.file("work")), **self._mounts(), **own.folders}
         folders |= name_files.container_volumes(launch)
         if room.peers:
             folders[f"{room.peers}:ro"] = str(launch.path / layout.PEERS)
-        env = {**more_env, **launch.environment(room)}
+        env = {**launch.environment(room), **own.env}
         env_file = launch.file("replicas") / layout.ENV
+        if own.name not in (self._name, self._current):
+            env_file = env_file.with_name(f"{layout.ENV}.{own.name}")
         inherited = engine.write_env(env_file, env)
         box = engine.ContainerSpec(
-            name=name,
-            image=role.image,
-            command=role.command,
+            name=own.name,
+            image=own.image,
+            command=own.command,
             folders=folders,
             work=mount_paths.WORK,
             owner=launch.owner if os.geteuid() == 0 else None,
-            groups=f"{self._groups}/{self._name}" if self._groups else "",
-            cpu_milli=role.cpu_milli,
-            memory_mib=role.memory_mib,
+            groups=f"{self._groups}/{own.group}" if self._groups else "",
+            cpu_milli=own.cpu_milli,
+            memory_mib=own.memory_mib,
             shm_mib=role.shm_mib,
             pids=launch.plan.house.pids,
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
             cores=launch.place.slot.cores,
-            gpus=launch.place.slot.gpus if launch.plan.house.gpu_devices else (),
+            gpus=own.gpus,
             memory={
                 one.path: one.size_mib or role.memory_mib
                 for one in launch.plan.bounds
                 if one.kind is MountKind.MEMORY
             },
-            arguments=arguments,
+            arguments=own.arguments,
             network=f"ns:/proc/{os.getpid()}/fd/{launch.network.fd}" if launch.network else "host",
             host_name=names.host_name(launch.plan, launch.place) if launch.plan.network else "",
         )
@@ -173,7 +246,7 @@ class ContainerRuntime(Runtime):
 
     def command(self) -> Command:
         """Return the engine's command, which stays as long as the container does."""
-        return self._run(self._name)
+        return self._run(self._own_box())
 
     def enter(self) -> None:
         """Put opened mounts where the engine finds them; it enforces the limits itself.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -131,6 +132,13 @@ class Engine:
     def has_image(self, image: str) -> bool:
         """Tell whether the image is here already."""
         return _call([*self.prefix, "image", "inspect", image]).returncode == 0
+
+    def has_program(self, image: str, program: str) -> bool:
+        """Tell whether an image that is here has a program on its PATH."""
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        limits = [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={_PROCESSES}:{_PROCESSES}"]
+        command = ["run", "--rm", "--network=none", *limits, "--entrypoint=/bin/sh", image]
+        return _call([*self.prefix, *command, "-c", 'command -v "$0"', program]).returncode == 0
 
     def pull(self, image: str, login: Path | None) -> list[str]:
         """The command that fetches an image; `login` is a file written by `write_login`.

@@ -15,7 +15,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan
 from jobs.node.wrapper import environment, replica_cleanup
-from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name
+from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name, list_companions
 
 ENDED: Final = (layout.OVER, layout.EXIT)
 """The command of a replica that has one of these files has ended."""
@@ -50,6 +50,8 @@ class RunningReplica:
 
     def pids(self) -> list[int]:
         """Every process in it, those of sessions too."""
+        if self.launch.contained and list_companions(self.launch.plan, self.launch.place):
+            return [*process_trees.in_space_of(self.first), *process_trees.list_below(self.wrapper.pid)]
         if self.alone:
             return process_trees.in_space_of(self.first)
         return list(replica_cleanup.find_marked(environment.mark(self.launch.plan, self.launch.place)))

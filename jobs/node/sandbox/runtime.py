@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from jobs.faults import fault, hold_folder
-from jobs.node import command, folder_removal, kernel, process_trees
+from jobs.node import command, folder_removal, kernel, process_trees, tensorboard
 from jobs.node.command import Command
 from jobs.node.process_trees import Tree
 from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, role_credentials, root_file_system
@@ -18,12 +19,15 @@ from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, libraries, mount_paths, pip
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import attempt_files, cgroups
+from jobs.node.wrapper.companions import Companion
 from jobs.node.wrapper.environment import ReplicaPaths
-from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name
+from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name
 from jobs.node.wrapper.log_writer import LogWriter
 from jobs.node.wrapper.outcome import Exit
 from jobs.node.wrapper.process_reaper import ProcessReaper
 from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
+
+NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 class Runtime:
@@ -38,6 +42,8 @@ class Runtime:
 
     def __init__(self, launch: LaunchArguments, log: LogWriter, group: cgroups.ControlGroup | None) -> None:
         self._launch, self._log, self.group = launch, log, group
+        self._board = launch.tensorboard
+        self._board_group = tensorboard_limits(launch) if self._board and group else None
         self._viewed = Isolation(launch.plan.house.isolation) is not Isolation.NONE
         self.commit = ""
 
@@ -51,6 +57,10 @@ class Runtime:
 
     def enter(self) -> None:
         """Set up the child that will run the command."""
+        raise NotImplementedError
+
+    def companions(self) -> Iterator[Companion]:
+        """Yield what runs beside the command."""
         raise NotImplementedError
 
     def out_of_memory(self) -> bool:
@@ -81,6 +91,19 @@ class Runtime:
     def _enter_group(self) -> None:
         if self.group:
             self.group.enter()
+
+    def _enter_beside(self) -> None:
+        """Enter TensorBoard's limits and the replica's network."""
+        if self._board_group:
+            self._board_group.enter()
+        self._launch.enter_network()
+
+    def _console_tensorboard(self, *, viewed: bool) -> list[str]:
+        """Return the command of the console's own TensorBoard; none where it has none."""
+        if self._board is None or not self._board.has_own:
+            return []
+        program = data_transfer.python(self._launch, viewed=viewed)
+        return [*program, "-c", tensorboard.RUN_OWN, data_transfer.libraries(self._launch, viewed=viewed)]
 
 
 def runtime_of(launch: LaunchArguments, log: LogWriter) -> Runtime:
@@ -202,6 +225,16 @@ class PlainRuntime(Runtime):
         self._launch.pin_to_cores()
         self._launch.enter_network()
 
+    def companions(self) -> Iterator[Companion]:
+        """Yield TensorBoard, of the job's own PATH or else the console's."""
+        if self._board is None:
+            return
+        own = self._console_tensorboard(viewed=self._viewed)
+        argv = [command.own_shell(), "-c", self._board.command, tensorboard.NAME, *own]
+        env = {**self._launch.environment(self._room), **NO_GPUS}
+        program = Command(argv, env, self._room.work, self._owner)
+        yield Companion(tensorboard.NAME, program, self._enter_beside, memory_mib=tensorboard.MEMORY_MIB)
+
     def _enter_limits(self) -> None:
         """Enter the limits, and stay in the host's network, from where code and data are fetched."""
         self._enter_group()
@@ -234,12 +267,28 @@ def root_of(launch: LaunchArguments, mounts: Sequence[BindMount]) -> RootFileSys
 
 def limits(launch: LaunchArguments, devices: Sequence[str] | None = None) -> cgroups.ControlGroup | None:
     """Make the replica's control groups, which permit `devices` alone; None where there can be none."""
-    places = cgroups.usable() if launch.plan.house.limits != "watchdog" else None
-    if places is None:
-        return None
     role = launch.place.role
     amounts = cgroups.GroupLimits(role.cpu_milli, role.memory_mib, launch.plan.house.pids, devices)
-    return cgroups.ControlGroup(places, group_name(launch.plan, launch.place), amounts)
+    return _make_group(launch, group_name(launch.plan, launch.place), amounts)
+
+
+def tensorboard_limits(launch: LaunchArguments) -> cgroups.ControlGroup | None:
+    """Make the control groups of TensorBoard beside the replica, which permit no GPU."""
+    persons = (
+        launch.plan.house.isolation == Isolation.PERSONS and not launch.contained
+    )  # the engine denies them
+    devices = root_file_system.list_devices(()) if persons else None
+    amounts = cgroups.GroupLimits(
+        tensorboard.CPU_MILLI, tensorboard.MEMORY_MIB, launch.plan.house.pids, devices
+    )
+    return _make_group(launch, companion_name(launch.plan, launch.place, tensorboard.NAME), amounts)
+
+
+def _make_group(
+    launch: LaunchArguments, name: str, amounts: cgroups.GroupLimits
+) -> cgroups.ControlGroup | None:
+    places = cgroups.usable() if launch.plan.house.limits != "watchdog" else None
+    return cgroups.ControlGroup(places, name, amounts) if places else None
 
 
 def make_own_folders(launch: LaunchArguments) -> None:

@@ -54,15 +54,23 @@ def tools() -> DataMoverRuntime:
 
 def _program(launch: LaunchArguments, *, viewed: bool) -> list[str]:
     """Return how a command line of the data mover begins."""
+    return [*python(launch, viewed=viewed), f"{PROGRAM if viewed else _OWN_FOLDER}/{_MAIN}"]
+
+
+def python(launch: LaunchArguments, *, viewed: bool) -> list[str]:
+    """Return how a command line of the console's own Python begins."""
     found = launch.plan.tools
     assert found is not None
-    if not viewed:
-        return [found.python, "-I", "-S", f"{_OWN_FOLDER}/{_MAIN}"]
-    main = ["-I", "-S", f"{PROGRAM}/{_MAIN}"]
-    if not found.base:
-        return [found.python, *main]
+    if not (viewed and found.base):
+        return [found.python, "-I", "-S"]
     moved = f"{PYTHON}/{os.path.relpath(found.python, found.base)}"
-    return [_ENV, f"{_LIBRARIES}={PYTHON}/lib", moved, *main]
+    return [_ENV, f"{_LIBRARIES}={PYTHON}/lib", moved, "-I", "-S"]
+
+
+def libraries(launch: LaunchArguments, *, viewed: bool) -> str:
+    """Return the folder of the console's libraries."""
+    assert launch.plan.tools is not None
+    return SITE if viewed else launch.plan.tools.site
 
 
 def guard(launch: LaunchArguments, code: CodeSpec, *, viewed: bool) -> Sequence[str]:
@@ -77,17 +85,22 @@ def mounts(launch: LaunchArguments) -> list[BindMount]:
 
     The cache can be written to; `hide_cache` removes it before the command starts.
     """
+    opened = tool_mounts(launch)
+    if launch.plan.cache:
+        opened.append(BindMount(CACHE, open_folder(cache(launch)), anywhere=True))
+    return opened
+
+
+def tool_mounts(launch: LaunchArguments) -> list[BindMount]:
+    """Open the console's Python and libraries for a root file system; MountFailed."""
     found, folders = launch.plan.tools, {}
     if found is not None:
         folders[PROGRAM] = _OWN_FOLDER
         if found.base:
             folders[PYTHON] = found.base
-        if launch.plan.datas:
+        if launch.plan.datas or launch.plan.tensorboard:
             folders[SITE] = found.site
-    opened = [BindMount(path, open_folder(folder), True, anywhere=True) for path, folder in folders.items()]
-    if launch.plan.cache:
-        opened.append(BindMount(CACHE, open_folder(cache(launch)), anywhere=True))
-    return opened
+    return [BindMount(path, open_folder(folder), True, anywhere=True) for path, folder in folders.items()]
 
 
 def cache(launch: LaunchArguments) -> str:
@@ -151,7 +164,7 @@ def _run(site: StagingSite, index: int, do: str, steps: StepRunner) -> Exit | No
         "most": data.most_bytes,
         "unpack": data.is_code,
         "cache_most": data.cache_bytes,
-        "site": SITE if site.viewed else launch.plan.tools and launch.plan.tools.site,
+        "site": libraries(launch, viewed=site.viewed),
     }
     most = data.most_bytes if do == "fetch" else 0
     patience = StepBudget(data.patience_s, site.seen(data.bound) if most else "", most)

@@ -27,7 +27,7 @@
     replicas/<name>/step.json   what is being done for it before its command
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/hostname    what it is called, in a network of its own
-    replicas/<name>/env, config.json
+    replicas/<name>/env, env.<container>, config.json
                                 for the container engine, until the end
     replicas/<name>/sessions/<pid>
                                 who leads a session beside it, where only this file tells
@@ -62,6 +62,9 @@ FORMAT_WITH_NETWORK: Final = 5
 
 FORMAT_WITH_SOURCES: Final = 6
 """Of a plan with submodules, code by the data mover, or an environment of libraries: likewise."""
+
+FORMAT_WITH_COMPANIONS: Final = 7
+"""Of a plan that runs something beside a replica's command: likewise."""
 
 AGENT_LOCK: Final = ".agent.lock"
 AGENT: Final = ".agent.json"

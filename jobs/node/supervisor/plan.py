@@ -17,6 +17,7 @@ from jobs.node import files
 from jobs.node.staging.mount_specs import CodeSpec, DataMoverRuntime, DataSpec, MountSpec, PackageSpec
 from jobs.node.supervisor.layout import (
     FORMAT,
+    FORMAT_WITH_COMPANIONS,
     FORMAT_WITH_DATA,
     FORMAT_WITH_NETWORK,
     FORMAT_WITH_PROVISIONS,
@@ -41,6 +42,9 @@ _FIRST_REPLICA: Final = 2
 SOURCES: Final = {"codes": ("submodules", "is_code_dir"), "datas": ("is_code",)}
 """Fields that parts of a plan may have since FORMAT_WITH_SOURCES."""
 
+COMPANIONS: Final = ("tensorboard",)
+"""What a plan may say since FORMAT_WITH_COMPANIONS."""
+
 _FORMATS: Final = (
     FORMAT,
     FORMAT_WITH_PROVISIONS,
@@ -48,6 +52,7 @@ _FORMATS: Final = (
     FORMAT_WITH_DATA,
     FORMAT_WITH_NETWORK,
     FORMAT_WITH_SOURCES,
+    FORMAT_WITH_COMPANIONS,
 )
 
 
@@ -174,6 +179,19 @@ class NetworkPlan:
         return cls(**{**value, "egress": tuple(value["egress"])})
 
 
+@dataclass(frozen=True, slots=True)
+class TensorBoardPlan:
+    """TensorBoard beside the replica at `position`, over the folder `path` of the job.
+
+    `command` is for a shell.  `has_own`: the console's own can be used where the job has none (`Plan.tools`).
+    """
+
+    position: int
+    path: str
+    command: str
+    has_own: bool
+
+
 def address_of(network: NetworkPlan, position: int) -> str:
     """Return the address of the replica at a position of the plan; raises IndexError beyond the range."""
     inner = _parse_range(network.addresses)
@@ -221,6 +239,7 @@ class Plan:
     tools: DataMoverRuntime | None = None
     cache: str = ""
     network: NetworkPlan | None = None
+    tensorboard: TensorBoardPlan | None = None
 
     @classmethod
     def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
@@ -237,6 +256,7 @@ class Plan:
         rest["datas"] = tuple(DataSpec.load(data) for data in rest.get("datas", ()))
         rest["tools"] = DataMoverRuntime(**rest["tools"]) if rest.get("tools") else None
         rest["network"] = NetworkPlan.load(rest["network"]) if rest.get("network") else None
+        rest["tensorboard"] = TensorBoardPlan(**rest["tensorboard"]) if rest.get("tensorboard") else None
         return cls(**rest)
 
     @classmethod
@@ -248,7 +268,7 @@ class Plan:
     def dump(self) -> dict[str, Any]:
         """Return it as JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
-        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network")}
+        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network", *COMPANIONS)}
         wanted = {name: said for name, said in more.items() if said}
         number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
         if any(code.tree for code in self.codes):
@@ -259,6 +279,8 @@ class Plan:
             number = FORMAT_WITH_NETWORK
         if _keep_sources(wanted):
             number = FORMAT_WITH_SOURCES
+        if any(name in wanted for name in COMPANIONS):
+            number = FORMAT_WITH_COMPANIONS
         for name in LIMITS:
             value["house"].pop(name)
         return {"format": number, **value, **wanted}

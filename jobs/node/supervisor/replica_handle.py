@@ -13,7 +13,7 @@ from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Ended
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import preparation_lock, replica_cleanup
-from jobs.node.wrapper.launch_arguments import LaunchArguments
+from jobs.node.wrapper.launch_arguments import LaunchArguments, list_companions
 from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import KILLED, Cause, Exit, now
 from jobs.node.wrapper.wrapper import settle
@@ -146,7 +146,8 @@ class ReplicaHandle:
                 folder.write(layout.EXIT, self._exit_of_lost(self.started, ending=ending).dump())
             self.look()
         self._close_output()
-        for name in (layout.ENV, layout.LOGIN):
+        beside = (f"{layout.ENV}.{name}" for name in list_companions(self.plan, self.place))
+        for name in (layout.ENV, layout.LOGIN, *beside):
             self._replicas.remove(f"{self.place.name}/{name}")
         replica_cleanup.remove_groups(self.plan, self.place)
 

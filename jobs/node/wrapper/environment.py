@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from jobs.node import tensorboard
 from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import (
     SHELL,
@@ -164,6 +165,7 @@ def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]
         **_replica(plan, place),
         **_container(plan, place, room),
         **_distributed_training(plan, place),
+        **_tensorboard(plan, room),
     }
 
 
@@ -320,6 +322,11 @@ def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
         "environment": "cloud",
     }
     return {"TF_CONFIG": json.dumps(config)}
+
+
+def _tensorboard(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
+    board = plan.tensorboard
+    return {tensorboard.LOG_PATH: room.resolve_inside(board.path)} if board else {}
 
 
 class _PlanEndpoints:

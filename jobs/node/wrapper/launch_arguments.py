@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.node import files
+from jobs.node import files, tensorboard
 from jobs.node.files import Folder
 from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.network.replica_network import ReplicaNetwork
@@ -19,7 +19,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import mount_paths
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Ending
-from jobs.node.supervisor.plan import Plan, PlannedReplica
+from jobs.node.supervisor.plan import Plan, PlannedReplica, TensorBoardPlan
 from jobs.node.wrapper import attempt_files, environment
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.log_writer import NO_PIPE, Limits, Pipe
@@ -66,6 +66,12 @@ class LaunchArguments:
     def registry(self) -> Mapping[str, str]:
         """The login for the image registry; empty when none was given."""
         return self.secrets.get("registry") or {}
+
+    @property
+    def tensorboard(self) -> TensorBoardPlan | None:
+        """The TensorBoard beside this replica, if it is the one that has it."""
+        board = self.plan.tensorboard
+        return board if board and board.position == self.place.position else None
 
     def room(self) -> ReplicaPaths:
         """Return the paths that the replica sees."""
@@ -167,6 +173,18 @@ def room_of(plan: Plan, place: PlannedReplica, path: Path) -> ReplicaPaths:
 def group_name(plan: Plan, place: PlannedReplica) -> str:
     """Return the name of a replica's control groups, and of its container."""
     return f"{plan.key}.{place.name}"
+
+
+def companion_name(plan: Plan, place: PlannedReplica, companion: str) -> str:
+    """Return the name of a companion's control groups, and of its container."""
+    return f"{group_name(plan, place)}.{companion}"
+
+
+def list_companions(plan: Plan, place: PlannedReplica) -> list[str]:
+    """Return those names of everything that runs beside the replica's command."""
+    board = plan.tensorboard
+    names = [tensorboard.NAME] if board and board.position == place.position else []
+    return [companion_name(plan, place, name) for name in names]
 
 
 def setup_name(plan: Plan, place: PlannedReplica) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.node import process_trees, processes
 from jobs.node.process_trees import Tree
 from jobs.node.supervisor.decision import Ending, signal_called
+from jobs.node.wrapper.companions import Companions
 from jobs.node.wrapper.log_writer import LogWriter
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class ProcessReaper:
         self._limit: int | None = None
         self._enough: Callable[[], bool] | None = None
         self._had_enough = False
+        self._companions = Companions()
         self._poll = select.poll()
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(ringer, False)
@@ -72,13 +74,15 @@ class ProcessReaper:
         memory: cgroups.ControlGroup | None = None,
         limit: int | None = None,
         enough: Callable[[], bool] | None = None,
+        companions: Companions | None = None,
     ) -> Finished:
-        """Wait for the end of `main` and of everything it started.
+        """Wait for the end of `main` and of everything it started; `companions` end with it.
 
         Without `memory` the watchdog holds `limit` bytes; with neither nobody does.  `enough` is asked every
         second whether to end it now.
         """
         self._memory, self._limit, self._enough = memory, limit, enough
+        self._companions = companions or Companions()
         if memory is not None:
             memory.register(self._poll)
         self._reset()
@@ -143,7 +147,8 @@ class ProcessReaper:
         if self._memory is not None:
             self._out_of_memory |= self._memory.out_of_memory()
         elif self._limit is not None:
-            self._out_of_memory |= processes.use_more_than(self._tree.pids(), self._limit)
+            own = self._companions.separate(self._tree.pids())
+            self._out_of_memory |= processes.use_more_than(own, self._limit)
         if self._enough is not None and self._status is None:
             self._had_enough |= self._enough()
         due = self._ending.list_due_signals(time.monotonic()) if self._ending else []
@@ -172,6 +177,8 @@ class ProcessReaper:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
+                self._companions.discard(pid)
                 if pid == main:
                     self._status = status
+                    self._companions.end()
         self._none_left = True

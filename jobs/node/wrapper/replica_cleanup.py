@@ -16,7 +16,7 @@ from jobs.node import processes
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import cgroups, environment
-from jobs.node.wrapper.launch_arguments import group_name, setup_name
+from jobs.node.wrapper.launch_arguments import group_name, list_companions, setup_name
 
 _PAUSE_S: Final = 0.02
 _PATIENCE_S: Final = 5.0
@@ -41,7 +41,8 @@ def remove_groups(plan: Plan, place: PlannedReplica) -> None:
     """Remove the control groups of a replica that has ended."""
     places = cgroups.usable()
     if places is not None:
-        cgroups.remove(places, group_name(plan, place))
+        for name in (group_name(plan, place), *list_companions(plan, place)):
+            cgroups.remove(places, name)
 
 
 def _remove_container(plan: Plan, place: PlannedReplica) -> None:
@@ -50,7 +51,7 @@ def _remove_container(plan: Plan, place: PlannedReplica) -> None:
 
     box = Engine(plan.house.engine)
     until = time.monotonic() + _PATIENCE_S
-    names = [group_name(plan, place)]
+    names = [group_name(plan, place), *list_companions(plan, place)]
     if plan.packages is not None:
         names.append(setup_name(plan, place))
     for name in names:
@@ -60,7 +61,9 @@ def _remove_container(plan: Plan, place: PlannedReplica) -> None:
 
 def _processes(plan: Plan, place: PlannedReplica) -> set[int]:
     places = cgroups.usable()
-    found = cgroups.members(places, group_name(plan, place)) if places else set()
+    found: set[int] = set()
+    for name in (group_name(plan, place), *list_companions(plan, place)):
+        found |= cgroups.members(places, name) if places else set()
     if plan.house.isolation == Isolation.NONE:
         found |= find_marked(environment.mark(plan, place))
     return found

@@ -29,6 +29,7 @@ from jobs.node.sandbox.root_file_system import MountFailed
 from jobs.node.sandbox.runtime import runtime_of
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import preparation_lock
+from jobs.node.wrapper.companions import Companions
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
@@ -167,9 +168,12 @@ class _Wrapper:
         except command.CannotStart as error:
             return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
         fault("wrapper.running")
+        companions = Companions()
+        for companion in runtime.companions():
+            companions.start(companion, self._log.stream)
         has_watchdog = runtime.group is None and not self._launch.contained
         limit = self._launch.place.role.memory_mib << 20 if has_watchdog else None
-        finished = self._reaper.see_through(main, runtime.group, limit)
+        finished = self._reaper.see_through(main, runtime.group, limit, companions=companions)
         fault("wrapper.ended")
         exit_ = self._take_back(self._exit(finished, started_at))
         runtime.clean(failed=judge(exit_, 0)[0] is ReplicaState.FAILED)

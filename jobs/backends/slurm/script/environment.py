@@ -14,8 +14,11 @@ from typing import Final
 
 from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
+from jobs.backends.staging import tensorboard as staged_tensorboard
+from jobs.node import tensorboard
 from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper.environment import (
@@ -140,6 +143,13 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
     yield _export_computed("CUSTOM_PORTS", custom)
     yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced_ports.NAME}"
+    if (path := staged_tensorboard.log_path(spec)) is not None:
+        below = path.removeprefix(f"{mount_paths.WORK}/")
+        yield (
+            _export(tensorboard.LOG_PATH, path)
+            if below == path
+            else (f"export {tensorboard.LOG_PATH}=$PWD/{shlex.quote(below)}")
+        )
     if _is_tensorflow(spec):
         task = json.dumps({"type": role.name.lower()}).removesuffix("}")
         opened = (

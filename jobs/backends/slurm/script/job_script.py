@@ -19,13 +19,14 @@ from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
+from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
 from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
-from jobs.node import relay
+from jobs.node import relay, tensorboard
 from jobs.node.frameworks import registry
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
@@ -112,6 +113,7 @@ def render(
         *(("export SLURM_CPU_BIND=cores",) if spec.cpu_affinity else ()),
         "span=({} {})".format(*config.ports),
         *container_runtimes.render_images(spec, engine),
+        f"tensorboard=({' '.join(_tensorboard(submission, config))})",
         f"seated() {{ seats=({' '.join(staging.container_mounts(submission, config))}); }}",
         *(_role(submission, place, config) for place in range(len(spec.roles))),
         "peers() {",
@@ -124,6 +126,15 @@ def render(
         "begin",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tensorboard(submission: Submission, config: SlurmConfig) -> Iterator[str]:
+    """Yield the words of TensorBoard: its role's place, its log folder on the node, its command."""
+    path = staged_tensorboard.log_path(submission.spec)
+    if path is not None:
+        yield str(staged_tensorboard.leading_role(submission.spec))
+        yield shlex.quote(staging.log_folder(path, submission, config))
+        yield shlex.quote(with_prologue(tensorboard.COMMAND, submission.spec.software))
 
 
 def render_record(submission: Submission, config: SlurmConfig, user: str = "") -> str:
@@ -263,7 +274,7 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         _count(completion.min_succeeded),
         " ".join(str(port.at) for port in ports.ports_of(role)),
         lines_of_role,
-        with_prologue(role.model_copy(update={"command": command}), submission.spec.software),
+        with_prologue(command, submission.spec.software, rdma=role.resources.rdma),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
 

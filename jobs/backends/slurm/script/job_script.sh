@@ -256,6 +256,46 @@ has_printed() { # SIZE PATTERN: whether stderr has it behind so many bytes
   [ -f /dev/stderr ] && tail -c "+$(($1 + 1))" /dev/stderr | grep -Eq "$2"
 }
 
+board=
+start_tensorboard() { # PLACE LOG-PATH COMMAND: a step of its own, which the job does not wait for
+  local name=${names[$1]}-0
+  until [ -e "$run/started/$name" ]; do
+    [ ! -e "$run/ends/$name" ] && [ ! -e "$run/ending" ] || return
+    sleep 1
+  done
+  exec srun --overlap --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=0 --gres=none --mpi=none --input=none \
+    "--nodelist=${node_of[$1.0]}" ${SLURM_HET_SIZE:+"--het-group=$1"} --export=ALL --quiet \
+    bash -c "$(declare -f listening show_tensorboard); show_tensorboard \"\$@\"" bash \
+    "$folder" "$run" "$name" "${told[$1]}" "$2" "$3" "${span[@]}"
+}
+
+show_tensorboard() { # FOLDER RUN NAME ENVIRONMENT LOG-PATH COMMAND FIRST-PORT LAST-PORT: on the replica's node
+  local folder=$1 run=$2 name=$3 path=$5 command=$6 stage=$2/stage/${SLURMD_NODENAME:-$(hostname)} pid each tries
+  read -r _ _ pid <"$run/started/$name"
+  cd "$run/work/$name" || return
+  # A process counts as the replica's, by which it may be reached, if it has these variables of its own.
+  unset SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID
+  while IFS= read -r -d '' each; do
+    case $each in SLURM_JOB_ID=* | SLURM_STEP_ID=* | SLURM_PROCID=*) export "${each?}" ;; esac
+  done <"/proc/$pid/environ"
+  . "$run/peers"
+  eval "$4"
+  [ ! -e "$run/before" ] || { . "$run/before" && settled; }
+  eval "export AIHC_TENSORBOARD_LOG_PATH=$path"
+  export TMPDIR=$PWD
+  trap '' HUP INT USR1 USR2 # signals of the job reach all of its steps
+  each=${PAI_CONTAINER_HOST_tensorboard_PORT_LIST:-}
+  for tries in 1 2 3; do # another process may take the port meanwhile
+    export PAI_CONTAINER_HOST_tensorboard_PORT_LIST=$each
+    while [ -z "$PAI_CONTAINER_HOST_tensorboard_PORT_LIST" ]; do
+      PAI_CONTAINER_HOST_tensorboard_PORT_LIST=$(($7 + (RANDOM * 32768 + RANDOM) % ($8 - $7 + 1)))
+      ! listening | grep -q " $PAI_CONTAINER_HOST_tensorboard_PORT_LIST$" ||
+        PAI_CONTAINER_HOST_tensorboard_PORT_LIST=
+    done
+    bash -c "$command" tensorboard && return
+  done
+}
+
 starters=()
 start_alone() { # a script that Slurm runs once, on the first node: its own srun calls reach the others
   set -m
@@ -404,6 +444,7 @@ watched() {
     [ -n "$ending" ] || timed
     [ -z "$ending" ] || enforce_deadline
   done
+  [ -z "$board" ] || kill -TERM "$board" 2>/dev/null
   written "$run/end" "$(now)"
   rm -f "$folder"/{secrets,{dir-,}login,{dir-,}code-key,door,door-key} "$folder"/enter-*
   [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
@@ -444,5 +485,9 @@ begin() {
     exit 0
   fi
   if [ -n "$alone" ]; then start_alone; else started; fi
+  if [ "${#tensorboard[@]}" -gt 0 ]; then
+    start_tensorboard "${tensorboard[@]}" </dev/null >"$run/tensorboard" 2>&1 &
+    board=$!
+  fi
   watched
 }

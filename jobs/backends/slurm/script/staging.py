@@ -36,7 +36,7 @@ from jobs.backends.staging.mounts import (
     refusal,
 )
 from jobs.dialects import placeholders
-from jobs.facilities import CODE_SCHEMES, HDFS, STORES, local_path, split_code, without_login
+from jobs.facilities import CODE_SCHEMES, HDFS, STORES, lies_in, local_path, split_code, without_login
 from jobs.node.staging import git, mount_paths, pip
 from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
@@ -508,6 +508,17 @@ def _node_path(what: StagingPlan, directory: str) -> str:
         if place.source and (directory == place.path or directory.startswith(f"{place.path}/")):
             return shlex.quote(place.source + directory[len(place.path) :])
     return shlex.quote(directory)
+
+
+def log_folder(path: str, submission: Submission, config: SlurmConfig) -> str:
+    """Return the word for a shell, in the replica's working folder, of a path in the job on its node."""
+    if _is_inner(path) or path == mount_paths.WORK:
+        return f'"$PWD"/{_relative(path)}'
+    what = plan_staging(submission, config)
+    for index, place in enumerate(what.places):
+        if not (place.source or place.memory_mib) and lies_in(path, place.path):
+            return f'"$run/empty/$name/{index}"' + shlex.quote(path[len(place.path) :])
+    return _node_path(what, path)
 
 
 def _visible() -> dict[str, str]:

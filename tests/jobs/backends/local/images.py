@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,18 +45,31 @@ def store() -> Iterator[tuple[str, ...]]:
     command = engine.detect("podman", options).command
     if not command:
         pytest.skip("podman does not answer")
-    _make_root(folder / "root")
-    subprocess.run(
-        f"tar -C {folder}/root -c . | {' '.join(command)} import - {IMAGE}",
-        shell=True,
-        check=True,
-        capture_output=True,
-    )
+    import_image(folder / "root", options, IMAGE, {})
     yield options
     for words in (["rm", "--all", "--force"], ["rmi", "--all", "--force"]):
         subprocess.run([*command, *words], check=False, capture_output=True)
     subprocess.run(["umount", "--lazy", str(folder / "store" / "overlay")], check=False, capture_output=True)
     shutil.rmtree(folder)
+
+
+def import_image(root: Path, options: tuple[str, ...], image: str, scripts: Mapping[str, str]) -> str:
+    """Make an image of this machine's programs and these scripts, in a store; its name."""
+    _make_root(root)
+    for name, text in scripts.items():
+        (root / "bin" / name).write_text(text)
+        (root / "bin" / name).chmod(0o755)
+    command = " ".join(engine.detect("podman", options).command)
+    subprocess.run(
+        f"tar -C {root} -c . | {command} import - {image}", shell=True, check=True, capture_output=True
+    )
+    return image
+
+
+def list_containers(options: tuple[str, ...]) -> str:
+    """Return the names of all containers of a store."""
+    command = [*engine.detect("podman", options).command, "ps", "--all", "--format", "{{.Names}}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _make_root(root: Path) -> None:

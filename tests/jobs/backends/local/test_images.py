@@ -24,7 +24,7 @@ from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resou
 from jobs.states import ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local import goods
-from tests.jobs.backends.local.images import IMAGE
+from tests.jobs.backends.local.images import IMAGE, list_containers
 from tests.waiting import wait_for
 
 ROOM = Resources(cpu_milli=500, memory_mib=256)
@@ -58,14 +58,7 @@ def inside(command: str, **more: Any) -> Any:
 
 
 def containers(bench: LocalBench) -> str:
-    command = [
-        *engine.detect("podman", bench.config.engine_options).command,
-        "ps",
-        "--all",
-        "--format",
-        "{{.Names}}",
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return list_containers(bench.config.engine_options)
 
 
 def test_container_has_names_of_all_replicas_in_own_network(bench: LocalBench) -> None:

@@ -116,4 +116,4 @@ def test_machine_without_modules_refuses_job_requesting_them(
 
 
 def test_prologue_without_software_leaves_command_unchanged() -> None:
-    assert software.with_prologue(role("set -e\ntrue"), Software()) == "set -e\ntrue"
+    assert software.with_prologue("set -e\ntrue", Software()) == "set -e\ntrue"
