@@ -38,7 +38,7 @@ from jobs.spec import (
     RoleSpec,
     resource_requests,
 )
-from jobs.submission.checks import shell_commands
+from jobs.submission.checks import page_rules, shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
 from quotas import egress
@@ -113,13 +113,17 @@ def select_notes(quota: Quota, noted: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(note for note in noted if note.code not in left_out)
 
 
-def notes(quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
+def notes(user: User, quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
     """Return notes on a job at its target; pointers are the JobSpec's.
 
     They are about what has no effect there, what its cluster does differently, and the rules of the vendors'
     pages that the job violates.
     """
-    ruled = rules.notes(spec, describe_target(quota), dialect)
+    target = describe_target(quota)
+    ruled = (
+        *rules.notes(spec, target, dialect),
+        *page_rules.notes(page_rules.Subject(user, spec, target), dialect),
+    )
     return (*_unused_fields(quota, spec), *_differences(quota, spec), *ruled)
 
 
@@ -193,6 +197,9 @@ class _Check:
     parsed: Parsed
 
     def problems(self) -> Iterator[Problem]:
+        if vendor := registry.vendor_of(self.quota.cluster.backend):
+            subject = page_rules.Subject(self.user, self.parsed.spec, describe_target(self.quota))
+            yield from page_rules.problems(subject, vendor)
         yield from self._gpus()
         yield from self._sizes()
         facilities = facilities_of(self.quota)

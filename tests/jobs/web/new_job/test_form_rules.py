@@ -77,7 +77,7 @@ def test_framework_field_on_lingjun_offers_fewer_and_keeps_current(lingjun: Peop
     assert 'value="ray"' in framework
     said = field_of(shown(browser(lingjun.owner), with_(JobType="XGBoostJob")), "framework")
     assert 'value="xgboost" selected' in said
-    assert "xgboost does not run on Lingjun resources." in said
+    assert "PAI-DLC does not run xgboost on Lingjun resources." in said
 
 
 def test_bid_field_appears_only_on_preemptible_resources(people: People) -> None:
