@@ -123,6 +123,8 @@ class TargetState:
         if self.quota is None or not each.path:
             return ""
         found = find_support(registry.support_of(self.target.backend), _path(each))
+        if found and found.fate is not Fate.KEPT and self.is_unused(each):
+            return support_message(Fate.KEPT)
         return support_message(found.fate, found.why) if found and found.fate in _SHOWN else ""
 
     def is_unused(self, each: Field | Rows) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.form.fields import Words
-from jobs.web.new_job.form.fields import FieldGroup, FormField, RoleBlock
+from jobs.web.new_job.form.fields import FieldGroup, FormField, RoleBlock, merge_support
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def _only_unused(
     name: str, label: Words, fields: Iterable[FormField], support: str = ""
 ) -> Iterator[FieldGroup]:
     if found := tuple(each for each in fields if each.unused):
-        yield FieldGroup(name, label, found, support=support)
+        group = FieldGroup(name, label, found, support=support)
+        yield group if support else merge_support(group)
 
 
 def _only_used(fields: Iterable[FormField]) -> tuple[FormField, ...]:
