@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from jobs.dialects.base import Note, Problem
+from jobs.dialects.base import Note, Params, Problem
 from jobs.form import rules
 from jobs.form.target import JobTarget
 from jobs.models import Job
@@ -111,7 +111,7 @@ def _check_name(subject: Subject) -> Iterator[Note]:
 def _check_memory(subject: Subject) -> Iterator[Note]:
     for index, role in enumerate(subject.spec.roles):
         if role.resources.memory_mib < LEAST_MEMORY_MB:
-            params = {"key": "memoryMB", "value": role.resources.memory_mib, "least": LEAST_MEMORY_MB}
+            params: Params = {"key": "memoryMB", "value": role.resources.memory_mib, "least": LEAST_MEMORY_MB}
             pointer = f"/roles/{index}/resources/memory_mib"
             yield Note("below_advised", pointer, {**params, "source": SOURCES[Vendor.SCM]})
 
@@ -119,7 +119,7 @@ def _check_memory(subject: Subject) -> Iterator[Note]:
 def _check_cores(subject: Subject) -> Iterator[Note]:
     for index, role in enumerate(subject.spec.roles):
         if role.resources.cpu_milli < LEAST_CPU_MILLI:
-            params = {"key": "cpuNumber", "value": role.resources.cpu_milli / 1000, "least": 1}
+            params: Params = {"key": "cpuNumber", "value": role.resources.cpu_milli / 1000, "least": 1}
             pointer = f"/roles/{index}/resources/cpu_milli"
             yield Note("below_advised", pointer, {**params, "source": SOURCES[Vendor.SCM]})
 

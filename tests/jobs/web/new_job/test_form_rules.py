@@ -88,7 +88,7 @@ def test_bid_field_appears_only_on_preemptible_resources(people: People) -> None
 
 def test_field_without_effect_on_backend_is_marked(people: People) -> None:
     form = shown(browser(people.owner))
-    assert "No effect on this cluster (kept for export)." in field_of(form, "vpc")
+    assert "No effect on this cluster (kept for export)." in field_of(form, "workspace")
     assert "No effect on this cluster" not in field_of(form, "time-limit")
 
 
