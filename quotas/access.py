@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from quotas.models import Membership, Role, User, Workspace
 
@@ -66,6 +66,14 @@ def workspaces_of(user: Visitor) -> QuerySet[Workspace]:
     if user.is_superuser:
         return Workspace.objects.all()
     return Workspace.objects.filter(memberships__user=user)
+
+
+def match_workspace(name: str, path: str = "") -> Q:
+    """Return the condition for the workspace of a short name, or of a vendor's id, which is not empty.
+
+    `path` leads from the row to its workspace: `workspace__`.
+    """
+    return Q(**{f"{path}slug": name}) | Q(**{f"{path}vendor_id": name})
 
 
 def administered_by(user: Visitor) -> QuerySet[Workspace]:

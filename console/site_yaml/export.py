@@ -104,12 +104,14 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
             quotas.setdefault(row.cluster.slug, {})[row.slug] = {**above, **quota(row, rows)}
     values = {
         "name": workspace.name,
+        "vendor_id": workspace.vendor_id,
         "description": workspace.description,
         "egress": _egress(workspace),
         "members": {row.user.get_username(): str(row.role) for row in members},
         "quotas": quotas,
     }
-    return _lean(values, {"description": "", "egress": str(EgressKind.INTERNET), "members": {}, "quotas": {}})
+    usual = {"vendor_id": "", "description": "", "egress": str(EgressKind.INTERNET)}
+    return _lean(values, {**usual, "members": {}, "quotas": {}})
 
 
 def _egress(workspace: Workspace) -> str | list[str]:

@@ -210,8 +210,9 @@ class _Applying:
             pointer = f"/workspaces/{escape(slug)}"
             row = known.get(slug) or Workspace(slug=slug)
             values: dict[str, Any] = {"name": shape.name or row.name or slug}
-            if "description" in shape.model_fields_set:
-                values["description"] = shape.description
+            for column in ("vendor_id", "description"):
+                if column in shape.model_fields_set:
+                    values[column] = getattr(shape, column)
             if shape.egress is not None:
                 values["egress"] = self._egress(shape.egress, f"{pointer}/egress")
             self._apply_row(row, pointer, values)

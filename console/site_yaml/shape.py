@@ -129,6 +129,9 @@ class WorkspaceShape(_Part):
     """
 
     name: Annotated[str, Field(max_length=200)] = ""
+    vendor_id: Annotated[
+        str, Field(max_length=200, description="WorkspaceId of job files and programs for PAI-DLC")
+    ] = ""
     description: str = ""
     egress: Annotated[
         Literal["none", "internet"] | list[str] | None,

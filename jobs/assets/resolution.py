@@ -44,6 +44,9 @@ VERSION_MARK: Final = "@"
 GIT_USER: Final = "git"
 """What stands before a token whose user name nobody gave; hosts of repositories look at the token alone."""
 
+MASK: Final = "*"
+"""The vendors' pages print it for the letters of an id that they hide; no commit has it."""
+
 _GIVEN_VERSION: Final = ("/DataSources/{id}/DataSourceVersion",)
 """Paths in a dialect's extras with the version of a dataset."""
 
@@ -238,6 +241,9 @@ class _Resolution:
     # --- code ------------------------------------------------------------------------------------------
 
     def _code(self, code: Code) -> Code:
+        if MASK in code.commit:
+            self._note("commit_masked", "/code/commit", commit=code.commit)
+            code = code.model_copy(update={"commit": ""})
         row = CodeSource.objects.filter(key=code.id).first()
         if row is None:
             if not code.uri and trees.tree_id_of(code.id) is None:

@@ -1,8 +1,9 @@
 """The backends of this console: the only place that names their packages.
 
 A package has the modules `backend` (`BACKEND`, its class) and `config` (`CONFIG`, the model of its clusters'
-settings, of which a backend is made); `labels` (`LABEL`, `SETTINGS`, `PROBLEMS`) and `support` (`SUPPORT`)
-where it has more to say than what is said of every backend.  Each is imported when it is first needed.
+settings, of which a backend is made); `labels` (`LABEL`, `SETTINGS`, `PROBLEMS`), `support` (`SUPPORT`) and
+`vendor` (`VENDOR`) where it has more to say than what is said of every backend.  Each is imported
+when it is first needed.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ class Registration:
         return found
 
     @property
+    def vendor(self) -> str:
+        """The vendor whose pages bind its jobs; "" where they run at this site."""
+        return str(self._load("vendor", "VENDOR", ""))
+
+    @property
     def support(self) -> Mapping[str, Support]:
         """The support of each field of a job."""
         return {**EVERYWHERE, **self._load("support", "SUPPORT", {})}
@@ -94,6 +100,11 @@ def find(name: str) -> Registration:
 def support_of(name: str) -> Mapping[str, Support]:
     """Return the support of each field of a job on a backend; of an unknown one, what all have."""
     return find(name).support if name in PACKAGES else EVERYWHERE
+
+
+def vendor_of(name: str) -> str:
+    """Return the vendor to which jobs of a backend go; "" where they run at this site."""
+    return find(name).vendor if name in PACKAGES else ""
 
 
 def names() -> list[str]:

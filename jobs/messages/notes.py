@@ -92,6 +92,9 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(name)s is fetched with your secret %(secret)s, which is sent to %(host)s."),
         _("%(name)s is fetched with your secret %(secret)s."),
     ),
+    "name_not_unique": (_("Another job of yours is named %(name)s; SCM requires unique names."),),
+    "page_framework": (_("AIHC accepts only PyTorchJob, not %(framework)s."),),
+    "commit_masked": (_("Commit %(commit)s is incomplete; the branch's newest commit is used."),),
     "dataset_of_vpc": (
         _("Dataset %(name)s is in VPC %(vpc)s. A job that mounts it must be in the same VPC."),
     ),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.dialects.base import Problem
+from jobs.dialects.base import Note, Problem
 from jobs.language import gettext
 from jobs.messages import amounts, feasibility, manifests, requests, scripts
 from jobs.messages.fieldnames import field_name
+from jobs.messages.notes import note_message
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.messages.syntax import SYNTAX, YAML
+
+AGAINST_PAGE: Final = "against_page"
+"""The code of a problem that is a violation of a vendor's page; its parameter `rule` is the note's code."""
 
 _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "required": (_("%(key)s is missing."),),
@@ -86,6 +90,7 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
             "one. Set the login in the job file, or use images from one registry."
         ),
     ),
+    AGAINST_PAGE: (_("Not allowed by the vendor's page."),),
     "no_place": (_("No quota in any workspace where you can submit jobs. Ask an admin for one."),),
 }
 
@@ -112,6 +117,8 @@ _SENTENCES: Final = {
 
 def problem_message(problem: Problem) -> str:
     """Return the problem in a sentence; whose rule it is stands in `problem.source`."""
+    if problem.code == AGAINST_PAGE and (rule := problem.params.get("rule")):
+        return note_message(Note(str(rule), problem.pointer, problem.params))
     templates = _SENTENCES.get(problem.code)
     return say(templates, {**problem.params, **_in_words(problem)}) if templates else problem.code
 

@@ -110,8 +110,8 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Frameworks available on the PAI-DLC page."),
     ),
     "lingjun_frameworks": (
-        _("%(framework)s does not run on Lingjun resources."),
-        _("Not every framework runs on Lingjun resources."),
+        _("PAI-DLC does not run %(framework)s on Lingjun resources."),
+        _("PAI-DLC does not run every framework on Lingjun resources."),
     ),
     "slurm_older_page": (_("Slurm appears only in the older PAI-DLC documentation."),),
     "roles_of_framework": (

@@ -36,7 +36,7 @@ from jobs.submission.job_submission import (
     store,
     submit,
 )
-from jobs.submission.resource_requests import amounts_of, parts_of, terms_of
+from jobs.submission.resource_requests import amounts_of, level_of, parts_of, terms_of
 from jobs.submission.targets import (
     ANYWHERE,
     JobTarget,
@@ -70,6 +70,7 @@ __all__ = [
     "find_quota",
     "hold",
     "keep",
+    "level_of",
     "move",
     "parse_target",
     "parts_of",

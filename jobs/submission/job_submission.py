@@ -22,7 +22,7 @@ from jobs.live import triggers
 from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
 from jobs.submission import dependencies, templates
 from jobs.submission.checks import feasibility
-from jobs.submission.resource_requests import parts_of, terms_of
+from jobs.submission.resource_requests import level_of, parts_of, terms_of
 from jobs.submission.targets import ANYWHERE, JobTarget, find_quota, refuse_beyond_public
 from quotas import ledger
 from quotas.models import Quota, User, unixnames
@@ -158,7 +158,7 @@ def resolve_job(user: User, document: Document, place: JobTarget, origin: Job | 
     if never := feasibility.problems(user, quota, meant):
         raise Refused(feasibility.locate(never, document))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    there = feasibility.notes(quota, made_of.spec, document.dialect)
+    there = feasibility.notes(user, quota, made_of.spec, document.dialect)
     parsed = replace(meant, notes=(*noted, *there, *sweep_words.notes(made_of.spec)))
     return ResolvedJob(document.with_parsed(parsed), quota, made_of.uses)
 
@@ -190,7 +190,7 @@ def store(
         visibility=Visibility[spec.visibility.name],
         dialect=dialect,
         tolerates_faults=spec.fault_tolerance.enabled,
-        priority=spec.priority or 1,
+        priority=level_of(spec, quota),
         replicas_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
         gpu_type=next((kind for part in parts for kind in part.each.gpus if kind), ""),

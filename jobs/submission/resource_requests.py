@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
@@ -12,6 +13,10 @@ from jobs.spec import Bid, Idle, JobSpec, ResourceRequest, resource_requests
 from quotas import ledger
 from quotas.amounts import Amounts
 from quotas.clusters import gputypes
+from quotas.models import Quota, Source
+
+LOWEST: Final = 1
+"""The priority of a job without one."""
 
 
 def parts_of(spec: JobSpec, known: Mapping[str, str] | None = None) -> list[ledger.Part]:
@@ -42,6 +47,11 @@ def terms_of(spec: JobSpec) -> ledger.Terms:
         others=bool(spec.after),
         not_before=_moment(spec.not_before),
     )
+
+
+def level_of(spec: JobSpec, quota: Quota) -> int:
+    """Return the job's priority in its quota; on other resources all jobs have the lowest (DLC page)."""
+    return (spec.priority if quota.source == Source.QUOTA else None) or LOWEST
 
 
 def _moment(text: str) -> datetime | None:

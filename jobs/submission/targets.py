@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from jobs.dialects.base import Params, Problem, Refused
 from jobs.spec import JobSpec
 from jobs.submission.resource_requests import parts_of
-from quotas.access import may_submit_in, workspaces_of
+from quotas.access import match_workspace, may_submit_in, workspaces_of
 from quotas.admission import snapshot
 from quotas.admission.quota_usage import NONE, over
 from quotas.amounts import total
@@ -28,6 +29,13 @@ class JobTarget:
 
 ANYWHERE: Final = JobTarget()
 """Everything is chosen."""
+
+_NAMED: Final[Mapping[str, Callable[[str], Q]]] = {
+    "workspace": lambda name: match_workspace(name, "workspace__"),
+    "cluster": lambda name: Q(cluster__slug=name),
+    "quota": lambda name: Q(slug=name),
+}
+"""Conditions for the quotas of what a target names."""
 
 
 def target_address(quota: Quota) -> str:
@@ -55,12 +63,11 @@ def find_quota(user: User, place: JobTarget, spec: JobSpec) -> Quota:
     Raises Refused when a named place does not exist or nothing is open to the person at all.
     """
     quotas = quotas_open_to(user)
-    columns = {"workspace": "workspace__slug", "cluster": "cluster__slug", "quota": "slug"}
     for kind, slug in asdict(place).items():
         if slug:
-            quotas = quotas.filter(**{columns[kind]: slug})
+            quotas = quotas.filter(_NAMED[kind](slug))
             if not quotas.exists():
-                if kind == "workspace" and workspaces_of(user).filter(slug=slug).exists():
+                if kind == "workspace" and workspaces_of(user).filter(match_workspace(slug)).exists():
                     raise Refused((Problem("may_not_submit", "", params={"name": slug}),))
                 raise Refused((Problem("no_such_place", "", params={"kind": kind, "name": slug}),))
     found = list(quotas[:50])

@@ -135,7 +135,7 @@ class WorkspaceForm(forms.ModelForm[Workspace]):
 
     class Meta:
         model = Workspace
-        fields = ("name", "slug", "description")
+        fields = ("name", "slug", "vendor_id", "description")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -166,7 +166,7 @@ class WorkspaceAdmin(ModelAdmin[Workspace]):
 
     form = WorkspaceForm
     inlines = (MembershipInline, QuotaInline)
-    fields = ("name", "slug", "description", "egress_kind", "egress_rules")
+    fields = ("name", "slug", "vendor_id", "description", "egress_kind", "egress_rules")
     list_display = ("name", "slug", "created_at")
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}

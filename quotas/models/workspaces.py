@@ -14,10 +14,17 @@ from quotas.models.audit_base import Audited
 class Workspace(Titled, Audited):
     """People who work together; every job, quota and asset belongs to one.
 
-    `egress` says where its jobs may connect to (`quotas.egress`), from their next start on.
+    `egress` says where its jobs may connect to (`quotas.egress`), from their next start on.  `vendor_id` is
+    what job files and programs written for a vendor call it.
     """
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
+    vendor_id = models.CharField(
+        _("vendor's ID"),
+        max_length=200,
+        blank=True,
+        help_text=_("WorkspaceId of the job files and programs that are written for PAI-DLC."),
+    )
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     egress = models.JSONField(
@@ -29,6 +36,11 @@ class Workspace(Titled, Audited):
         verbose_name = _("workspace")
         verbose_name_plural = _("workspaces")
         ordering = ("name",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("vendor_id",), condition=~models.Q(vendor_id=""), name="one_workspace_of_vendor_id"
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name

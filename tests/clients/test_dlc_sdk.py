@@ -273,9 +273,14 @@ def test_newest_sdk_awaits_answers_and_names_what_samples_lack_here(sdk: Sdk) ->
     assert accepted == {name for name in _samples() if name.startswith(QUOTA_SAMPLES)}
 
 
+def printed_samples() -> dict[str, dict[str, Any]]:
+    """Return the samples of the vendor's pages as they are printed."""
+    return {str(each): json.loads(_strip_comma(each.text)) for each in SEEDS if each.dialect == "dlc"}
+
+
 def _samples() -> dict[str, dict[str, Any]]:
-    """Return the samples of the vendor's pages, each as it is printed and with a workspace from here."""
-    printed = {str(each): json.loads(_strip_comma(each.text)) for each in SEEDS if each.dialect == "dlc"}
+    """Return the samples, each as it is printed and with a workspace from here."""
+    printed = printed_samples()
     placed = {f"{name} in vision": {**body, "WorkspaceId": "vision"} for name, body in printed.items()}
     return {**printed, **placed}
 

@@ -90,7 +90,7 @@ def find_port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     listed = options.get(PORT_LIST)
     if listed is not None:
         ranges = [_PORT_RANGE.fullmatch(part.strip()) for part in listed.split(";") if part.strip()]
-        if not ranges or not all(ranges):
+        if not ranges or not all(match and _is_port_range(match) for match in ranges):
             yield "not_a_port_list", PORT_LIST
         elif any(
             int(match["first"]) <= limits.MASTER_PORT <= int(match["last"] or match["first"])
@@ -103,6 +103,11 @@ def find_port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         digits = number.isascii() and number.isdigit() and len(number) < 9
         if not digits or int(number) > limits.MOST_CUSTOM_PORTS.value:
             yield "not_a_port_number", PORT_NUMBER
+
+
+def _is_port_range(match: re.Match[str]) -> bool:
+    first = int(match["first"])
+    return 0 < first <= int(match["last"] or first) <= _LAST_PORT
 
 
 def note_limits(spec: JobSpec, value: Mapping[str, object], findings: Findings) -> None:

@@ -10,9 +10,9 @@ from jobs.dialects import documents, placeholders
 from jobs.dialects.base import Fix, Params, Parsed, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.edit import SetValue
-from jobs.dialects.fields import CONSOLE
+from jobs.dialects.fields import CONSOLE, AnyKey
 from jobs.dialects.findings import Findings
-from jobs.dialects.objects import as_object, note_secrets, open_object, read_fields, share_variables
+from jobs.dialects.objects import as_list, as_object, note_secrets, open_object, read_fields, share_variables
 from jobs.dialects.openpai_v1.keys import KEEP_FAILED_S
 from jobs.dialects.openpai_v2 import extras as extras_of
 from jobs.dialects.openpai_v2 import keys, prerequisites, roles
@@ -157,6 +157,7 @@ class JobFileReader:
                 yield root.at(rule.key), root.value[rule.key]
         yield from _rest_of_roles(root)
         yield from _rest_of_extras(root, root.part(keys.EXTRAS).value)
+        _note_ignored(root)
 
     def _build_role(self, role: V2Role, env: Mapping[str, str]) -> RoleSpec:
         built = role.build(env, self._extras)
@@ -265,7 +266,12 @@ def _retry_policy(count: int, ours: int) -> RetryPolicy:
 
 _UNDERSTOOD: Final = frozenset({keys.STORAGES.key, keys.OURS})
 _UNDERSTOOD_PLUGINS: Final = frozenset({TENSORBOARD, TEAMWISE})
-_OF_HIVED: Final = frozenset({"skuNum", keys.SKU_TYPE.key, *keys.SKU_TYPE.aliases})
+_STRUCTURE: Final = frozenset({keys.PROTOCOL_VERSION.key, keys.TYPE.key, keys.NAME.key})
+"""Keys that say what their object is."""
+
+_IGNORED_OF_PLUGINS: Final = frozenset({"taskroles", "failurePolicy"})
+_SKU_NUMBER: Final = "skuNum"
+_OF_HIVED: Final = frozenset({_SKU_NUMBER, keys.SKU_TYPE.key, *keys.SKU_TYPE.aliases})
 
 
 def _rest_of_roles(root: FilePart) -> Iterator[tuple[str, object]]:
@@ -287,9 +293,40 @@ def _rest_of_extras(root: FilePart, extras: Mapping[str, object]) -> Iterator[tu
                 if as_object(plugin).get(keys.PLUGIN.key) not in _UNDERSTOOD_PLUGINS:
                     yield _note_unused(root, f"{pointer}/{index}", plugin)
         elif key == keys.HIVED.key and isinstance(value, dict):
-            yield from ((f"{pointer}{inner}", held) for inner, held in _rest_of_hived(value))
+            for inner, held in _rest_of_hived(value):
+                yield _note_unused(root, f"{pointer}{inner}", held)
         elif key not in _UNDERSTOOD:
             yield _note_unused(root, pointer, value)
+
+
+def _note_ignored(root: FilePart) -> None:
+    """Note each key that is read, is set and has no effect."""
+    for pointer, value, ignored in _list_objects(root.value):
+        for key in as_object(value):
+            if key in ignored and as_object(value)[key]:
+                root.findings.note("kept_unused", f"{pointer}/{key}", key=key)
+
+
+def _list_objects(job: Mapping[str, object]) -> Iterator[tuple[str, object, frozenset[str]]]:
+    """Yield the objects of a file, each with its pointer and the keys that have no effect in it."""
+    yield "", job, _list_ignored(keys.JOB)
+    for rule in (keys.PREREQUISITES, keys.DEPLOYMENTS):
+        for index, each in enumerate(as_list(job.get(rule.key))):
+            yield f"/{rule.key}/{index}", each, _list_ignored(rule.keys)
+    for name, each in as_object(job.get(keys.TASK_ROLES.key)).items():
+        yield f"/{keys.TASK_ROLES.key}/{escape(name)}", each, _list_ignored(keys.TASK_ROLES.keys)
+    extras, at = as_object(job.get(keys.EXTRAS.key)), f"/{keys.EXTRAS.key}"
+    for index, plugin in enumerate(as_list(extras.get(keys.PLUGINS.key))):
+        if as_object(plugin).get(keys.PLUGIN.key) in _UNDERSTOOD_PLUGINS:
+            yield f"{at}/{escape(keys.PLUGINS.key)}/{index}", plugin, _IGNORED_OF_PLUGINS
+    hived = as_object(extras.get(keys.HIVED.key))
+    for role, each in as_object(hived.get(keys.HIVED_ROLES.key)).items():
+        yield f"{at}/{keys.HIVED.key}/{keys.HIVED_ROLES.key}/{escape(role)}", each, frozenset({_SKU_NUMBER})
+
+
+def _list_ignored(rules: tuple[AnyKey, ...]) -> frozenset[str]:
+    """Return the keys that fill nothing of a JobSpec and do not say what their object is."""
+    return frozenset(rule.key for rule in rules if not rule.path) - _STRUCTURE
 
 
 def _rest_of_hived(hived: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -176,13 +176,13 @@ def _bid_for_spot(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
 
 
 def _bid_discount(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
-    if not _is_spot(spec, target):
-        return
     wrong = tuple(
         at
         for at, role in _bidders(spec)
         if role.bid and role.bid.discount_percent is not None and role.bid.discount_percent % DISCOUNT_STEP
     )
+    if not _is_spot(spec, target) and not wrong:
+        return
     yield bound(
         "roles[].bid.discount_percent",
         least=LEAST_DISCOUNT,
@@ -270,7 +270,12 @@ RULES: Final = (
         ),
         _JA,
     ),
-    Rule("priority_for_quota", _HERE, _quota_only("priority", lambda spec: spec.priority is not None)),
+    Rule(
+        "priority_for_quota",
+        _HERE,
+        _quota_only("priority", lambda spec: spec.priority is not None),
+        ours=True,
+    ),
     Rule(
         "priority_range",
         _HERE,

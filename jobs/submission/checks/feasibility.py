@@ -40,7 +40,7 @@ from jobs.spec import (
     RoleSpec,
     resource_requests,
 )
-from jobs.submission.checks import fault_tolerance, shell_commands
+from jobs.submission.checks import fault_tolerance, page_rules, shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
 from quotas import egress
@@ -123,13 +123,17 @@ def select_notes(quota: Quota, noted: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(note for note in noted if note.code not in left_out)
 
 
-def notes(quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
+def notes(user: User, quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, ...]:
     """Return notes on a job at its target; pointers are the JobSpec's.
 
     They are about what has no effect there, what its cluster does differently, and the rules of the vendors'
     pages that the job violates.
     """
-    ruled = rules.notes(spec, describe_target(quota), dialect)
+    target = describe_target(quota)
+    ruled = (
+        *rules.notes(spec, target, dialect),
+        *page_rules.notes(page_rules.Subject(user, spec, target), dialect),
+    )
     tolerance = fault_tolerance.find_notes(spec)
     return (*_unused_fields(quota, spec), *_differences(quota, spec), *tolerance, *ruled)
 
@@ -221,6 +225,9 @@ class _Check:
 
     def problems(self) -> Iterator[Problem]:
         yield from fault_tolerance.find_problems(self.parsed.spec)
+        if vendor := registry.vendor_of(self.quota.cluster.backend):
+            subject = page_rules.Subject(self.user, self.parsed.spec, describe_target(self.quota))
+            yield from page_rules.problems(subject, vendor)
         yield from self._gpus()
         yield from self._role()
         yield from self._sizes()

@@ -98,7 +98,7 @@ def _check_target(
     never = feasibility.problems(user, quota, replace(parsed, spec=made_of.spec))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
     problems = (*wrong, *feasibility.locate(never, document))
-    there = document.places.all_placed(feasibility.notes(quota, made_of.spec, document.dialect))
+    there = document.places.all_placed(feasibility.notes(user, quota, made_of.spec, document.dialect))
     return problems, (*noted, *there)
 
 

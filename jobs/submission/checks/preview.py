@@ -203,7 +203,7 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs |
         whatif.ASKING,
         quota.pk,
         ResourceShape(first.parts),
-        spec.priority or 1,
+        submission.level_of(spec, quota),
         now.now,
         user.pk,
         spec.time_limit_s,

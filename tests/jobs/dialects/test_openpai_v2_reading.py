@@ -398,6 +398,7 @@ def test_extras_known_to_others_are_understood() -> None:
     assert noted(parsed) == [
         ("kept_unused", "/extras/com.microsoft.pai.runtimeplugin/2"),
         ("kept_unused", "/extras/gangAllocation"),
+        ("kept_unused", "/extras/hivedScheduler/taskRoles/main/skuNum"),
     ]
 
 

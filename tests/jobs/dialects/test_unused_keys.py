@@ -1,4 +1,7 @@
-"""No silent key: each key that fills nothing of a JobSpec gives a note wherever a file has it."""
+"""No silent key: each key that fills nothing of a JobSpec gives a note wherever a file has it.
+
+That a field of a JobSpec without effect on a backend gives one is a test of `jobs.backends.effects`.
+"""
 
 from __future__ import annotations
 
@@ -43,38 +46,121 @@ FILES: Final[dict[str, dict[str, Any]]] = {
         "image": "i",
         "taskRoles": [{"name": "w", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 256, "command": "true"}],
     },
+    "openpai-v2": {
+        "protocolVersion": 2,
+        "name": "n",
+        "type": "job",
+        "prerequisites": [{"protocolVersion": 2, "name": "i", "type": "dockerimage", "uri": "i"}],
+        "taskRoles": {
+            "w": {
+                "instances": 1,
+                "dockerImage": "i",
+                "resourcePerInstance": {"cpu": 1, "memoryMB": 256, "gpu": 0},
+                "commands": ["true"],
+            }
+        },
+        "deployments": [{"name": "d"}],
+        "defaults": {"deployment": "d"},
+        "extras": {
+            "com.microsoft.pai.runtimeplugin": [{"plugin": "tensorboard"}],
+            "hivedScheduler": {"taskRoles": {"w": {"skuType": "V100"}}},
+        },
+    },
+    "kubeflow": {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "n"},
+        "spec": {
+            "pytorchReplicaSpecs": {
+                "Worker": {
+                    "replicas": 1,
+                    "template": {
+                        "spec": {
+                            "containers": [
+                                {
+                                    "name": "pytorch",
+                                    "image": "i",
+                                    "command": ["true"],
+                                    "env": [{"name": "A", "value": "1"}],
+                                    "ports": [{"name": "p", "containerPort": 80}],
+                                    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                                }
+                            ],
+                            "volumes": [{"name": "v", "emptyDir": {}}],
+                        }
+                    },
+                }
+            }
+        },
+    },
+    "dlc-params": {
+        "name": "n",
+        "workers": 1,
+        "worker_image": "i",
+        "command": "true",
+        "job_type": "PyTorchJob",
+    },
+    "sbatch": {},
 }
 """Files in which every object of their dialects can be completed by a key."""
 
 VALUES: Final = ("1", "x", 1, True, ["x"], {"k": "v"}, [{"k": "v"}])
-EFFECTIVE: Final = frozenset({"/DataSources[]/DataSourceVersion"})
-"""Keys that act although they fill no field of their own: the version is part of a dataset's id."""
+_PLUGIN: Final = "/extras/com.microsoft.pai.runtimeplugin[]"
+EFFECTIVE: Final = frozenset(
+    {
+        "/DataSources[]/DataSourceVersion",
+        *("/protocolVersion", "/type", "/prerequisites[]/name", "/prerequisites[]/type"),
+        *("/prerequisites[]/protocolVersion", "/taskRoles[]/protocolVersion", "/deployments[]/name"),
+        f"{_PLUGIN}/parameters",
+    }
+)
+"""Keys that act and fill no field of their own: they are part of an id, or say what an object is."""
+
+SHEBANG: Final = "#!/bin/bash"
 
 KEYS: Final = [
     (name, row.spelling)
     for name in FILES
     for row in dialects.fields(name)
-    if not row.path and row.spelling not in EFFECTIVE and "AdvancedSettings" not in row.spelling
+    if not row.path and row.spelling not in EFFECTIVE and "settings/" not in row.spelling.lower()
 ]
 
 
 def put(value: Any, steps: list[str], leaf: object) -> Any:
-    """Return an object with `leaf` at the steps; `name[]` leads into the first element of a list."""
+    """Return an object with `leaf` at the steps; `name[]` leads into the first of a list, or all of a map."""
     if not steps:
         return leaf
     step, *rest = steps
     name = step.removesuffix("[]")
     inner = value.get(name) if isinstance(value, dict) else None
-    if step.endswith("[]"):
+    if step.endswith("[]") and isinstance(inner, dict):
+        made: Any = {key: put(each, rest, leaf) for key, each in inner.items()}
+    elif step.endswith("[]"):
         first, *others = inner or [{}]
-        made: Any = [put(first, rest, leaf), *others]
+        made = [put(first, rest, leaf), *others]
     else:
         made = put(inner, rest, leaf)
     return {**(value if isinstance(value, dict) else {}), name: made}
 
 
-def notes(dialect: str, value: object) -> set[str]:
-    return {note.pointer for note in Document(json.dumps(value), dialect).parsed.notes}
+def text_of(dialect: str, value: dict[str, Any]) -> str:
+    """Return the file with these keys."""
+    if dialect == "dlc-params":
+        return "".join(f"{key}={_word(leaf)}\n" for key, leaf in value.items())
+    if dialect == "sbatch":
+        options = [
+            f"#SBATCH --{key}" + ("" if leaf is True else f"={_word(leaf)}") for key, leaf in value.items()
+        ]
+        return "\n".join([SHEBANG, *options, "true", ""])
+    return json.dumps(value)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def notes(dialect: str, value: dict[str, Any]) -> set[str]:
+    return {note.pointer for note in Document(text_of(dialect, value), dialect).parsed.notes}
 
 
 def readings(dialect: str, spelling: str) -> Iterator[set[str]]:
@@ -90,7 +176,8 @@ def readings(dialect: str, spelling: str) -> Iterator[set[str]]:
 
 @pytest.mark.parametrize(("dialect", "spelling"), KEYS, ids=[f"{name}{key}" for name, key in KEYS])
 def test_key_that_fills_nothing_is_noted(dialect: str, spelling: str) -> None:
-    pointer = spelling.replace("[]", "/0")
+    place = "/w" if dialect == "openpai-v2" and "taskRoles[]" in spelling else "/0"
+    pointer = spelling.replace("[]", place)
     usual = notes(dialect, FILES[dialect])
     assert any(
         pointer == each or pointer.startswith(f"{each}/") or each.startswith(f"{pointer}/")

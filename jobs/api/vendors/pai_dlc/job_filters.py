@@ -20,7 +20,7 @@ from jobs.api.vendors.pai_dlc.identifiers import public_id
 from jobs.dialects.dlc.job_types import BY_NAME
 from jobs.dialects.dlc.settings_keys import OVERSOLD_TYPE
 from jobs.models import Job, Visibility
-from quotas.access import managed_by, workspaces_of
+from quotas.access import managed_by, match_workspace, workspaces_of
 
 WINDOW: Final = timedelta(days=7)
 """Without StartTime, jobs are listed that were created so long before EndTime, or now."""
@@ -115,7 +115,7 @@ def filtered_jobs(call: Call) -> QuerySet[Job]:
     values = call.values
     spaces = workspaces_of(call.person)
     if values["WorkspaceId"] and not (values["FromAllWorkspaces"] and values["ShowOwn"]):
-        spaces = spaces.filter(slug=values["WorkspaceId"])
+        spaces = spaces.filter(match_workspace(values["WorkspaceId"]))
     # The sum keeps databases from the indexes by workspace, which have no order among several.
     rows = Job.objects.alias(space=F("workspace_id") + 0).filter(
         space__in=spaces.values("pk"), deleted_at=None

@@ -18,7 +18,7 @@ from jobs.assets import changes, visibility
 from jobs.assets.forms import AssetForm
 from jobs.models import Asset, AssetKind
 from jobs.submission.targets import quotas_open_to
-from quotas.access import workspaces_of
+from quotas.access import match_workspace, workspaces_of
 from quotas.models import User, Workspace
 
 RELEASE: Final = "3.0.1"
@@ -75,7 +75,7 @@ def render_time(moment: datetime) -> str:
 
 def find_workspace(user: User, slug: str) -> Workspace:
     """Return a workspace of the person.  Raises Http404."""
-    found = workspaces_of(user).filter(slug=slug).first()
+    found = workspaces_of(user).filter(match_workspace(slug)).first()
     if found is None:
         raise Http404
     return found

@@ -22,7 +22,7 @@ from jobs.api.vendors.pai_workspace.assets import (
     render_time,
 )
 from jobs.api.vendors.pai_workspace.lists import PAGES, list_parameters, page_slice, read_page, split_values
-from quotas.access import administers, workspaces_of
+from quotas.access import administers, match_workspace, workspaces_of
 from quotas.models import Membership, Role, Workspace
 
 ENABLED: Final = "ENABLED"
@@ -66,7 +66,9 @@ def _default_of(call: Call) -> Workspace | None:
 
 
 def _get_workspace(call: Call) -> JsonObject:
-    found = _with_admins(workspaces_of(call.person)).filter(slug=call.values["WorkspaceId"]).first()
+    found = (
+        _with_admins(workspaces_of(call.person)).filter(match_workspace(call.values["WorkspaceId"])).first()
+    )
     if found is None:
         raise Http404
     return {**_render(found, _default_of(call)), "DisplayName": found.name, "Owner": _owner(found)}

@@ -36,7 +36,8 @@ class FormField(Hinted):
 
     `offered` is a value that one press takes.  `closed` is the rule for which it can't be used where the job
     would run, or is `hidden` there; `hints` what else the rules say; `support` what the backend does with it
-    instead of what it says.  `suggested` are values to choose from that are not the only ones.
+    instead of what it says; `unused`: it does nothing.  `suggested` are values to choose from, not the
+    only ones.
     """
 
     field: Field
@@ -54,6 +55,7 @@ class FormField(Hinted):
     suggested: Options = ()
     label: str = ""
     locked: bool = False
+    unused: bool = False
 
     @property
     def attributes(self) -> SafeString:
@@ -260,6 +262,7 @@ class FormBuilder:
             self.target_state.support(each),
             suggested,
             locked=bool(self._lock(each, role)),
+            unused=self.target_state.is_unused(each),
         )
 
     def get_fields(self, *keys: str, role: int = 0) -> tuple[FormField, ...]:

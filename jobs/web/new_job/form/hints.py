@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs import submission
 from jobs.backends import registry
-from jobs.backends.support import Fate, find_support
+from jobs.backends.support import Fate, find_row, find_support
 from jobs.dialects.base import Action, Parsed, Problem, Refused
 from jobs.form import rules
 from jobs.form.fields import Field, Rows
@@ -22,6 +22,8 @@ from jobs.submission.checks import feasibility
 from quotas.models import Quota, User
 
 _SHOWN: Final = {Fate.KEPT, Fate.APPROXIMATED, Fate.REFUSED}
+NEVER_EFFECTIVE: Final = frozenset({"description"})
+"""Fields that are for readers on every cluster."""
 
 FIRST_FIELD: Final[Mapping[str, str]] = {
     "roles": "roles-*-name",
@@ -121,7 +123,21 @@ class TargetState:
         if self.quota is None or not each.path:
             return ""
         found = find_support(registry.support_of(self.target.backend), _path(each))
+        if found and found.fate is not Fate.KEPT and self.is_unused(each):
+            return support_message(Fate.KEPT)
         return support_message(found.fate, found.why) if found and found.fate in _SHOWN else ""
+
+    def is_unused(self, each: Field | Rows) -> bool:
+        """Tell whether the field has no effect on the target's cluster."""
+        if self.quota is None or not each.path or each.key in NEVER_EFFECTIVE:
+            return False
+        table, path = registry.support_of(self.target.backend), _path(each)
+        row = find_row(table, path)
+        if row is None:
+            return False
+        if table[row].members is not None and path != row:
+            return path.removeprefix(f"{row}.") not in (table[row].members or ())
+        return table[row].fate is Fate.KEPT
 
     def _around(self, each: Field) -> Iterator[FieldState]:
         """Yield the states of the field and of the values around it."""

@@ -25,6 +25,7 @@ from jobs.submission.templates import Chosen
 from jobs.web.new_job.form.fields import FormBuilder, Locks, defaults
 from jobs.web.new_job.form.hints import find_target_state
 from jobs.web.new_job.form.sections import SECTIONS, SectionOfPage
+from jobs.web.new_job.form.unused import UnusedFields, drop_unused, find_unused
 from quotas.models import User
 
 SHOWN: Final = "form-shown"
@@ -48,16 +49,23 @@ class FormSection:
         groups = (*self.model.get("groups", ()), *(g for b in self.model.get("blocks", ()) for g in b.groups))
         return sum(group.count for group in groups)
 
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether all of its fields have no effect on the chosen cluster."""
+        return not any(self.model.get(name) for name in ("fields", "groups", "blocks"))
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """The context of `templates/jobs/new/form.html`.  `why` tells why it is read-only, if it is.
 
-    `problems` counts the fields that have one, `wrong` is one of them.
+    `problems` counts the fields that have one, `wrong` is one of them.  `unused` are the fields that do
+    nothing on the chosen cluster, which no section has.
     """
 
     sections: tuple[FormSection, ...]
     shown: str
+    unused: UnusedFields
     unshown: tuple[str, ...] = ()
     why: str = ""
     problems: int = 0
@@ -84,9 +92,12 @@ def build_form(user: User, applied: FormResult, place: str = "", chosen: Chosen 
         _locks(chosen),
     )
     elsewhere = reading.parsed is not None and reading.dialect != DEFAULT_DIALECT
+    models = [(each, each.model(user, builder)) for each in SECTIONS]
+    sections = (FormSection(each, drop_unused(model)) for each, model in models)
     return Form(
-        tuple(FormSection(each, each.model(user, builder)) for each in SECTIONS),
+        tuple(sections),
         json.dumps(dict(reading.values), ensure_ascii=False, separators=(",", ":")),
+        UnusedFields(tuple(group for each, model in models for group in find_unused(each.label, model))),
         reading.unshown,
         _why(reading),
         len(applied.problems),

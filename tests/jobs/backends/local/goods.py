@@ -46,16 +46,16 @@ def commit_all(folder: Path, message: str) -> None:
     subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
 
 
-def wheel(folder: Path, name: str = "tiny") -> None:
+def wheel(folder: Path, name: str = "tiny", version: str = "1.0") -> None:
     """A package, and a command `<name>-says`, that say `<name> says hello`."""
-    info = f"{name}-1.0.dist-info"
+    info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": f"def main():\n    print('{name} says hello')\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name}-says = {name}:main\n",
     }
-    path = folder / f"{name}-1.0-py3-none-any.whl"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for file, text in files.items():
             archive.writestr(file, text)

@@ -112,11 +112,11 @@ def test_job_of_restricted_workspace_is_refused_where_egress_is_not_enforced(
 ) -> None:
     told(place, Facilities(images=True, plain=False, network=network, image_network=image_network))
     quota, spec = place.quota, Document(v1(image="pytorch/pytorch:2")).parsed.spec
-    assert not feasibility.notes(quota, spec, "openpai-v1")
+    assert not feasibility.notes(place.owner, quota, spec, "openpai-v1")
     quota.workspace.egress = []
     parsed = Document(v1(image="pytorch/pytorch:2")).parsed
     assert [each.code for each in feasibility.problems(place.owner, quota, parsed)] == problems
-    assert [each.code for each in feasibility.notes(quota, spec, "openpai-v1")] == notes
+    assert [each.code for each in feasibility.notes(place.owner, quota, spec, "openpai-v1")] == notes
     line = "No network" if image_network == "own" else ""
     assert feasibility.describe_network(quota, spec) == line
 

@@ -12,7 +12,7 @@ from django.test import Client
 from jobs.form.fields import FIELDS, ROWS
 from jobs.form.rules import RULES
 from jobs.web.new_job.form.hints import FIRST_FIELD
-from quotas.models import Kind, Quota, Source, Spec
+from quotas.models import Cluster, Kind, Quota, Source, Spec
 from tests.jobs.web.conftest import People, browser
 from tests.jobs.web.new_job.test_form_change import DLC, form_of
 
@@ -77,7 +77,7 @@ def test_framework_field_on_lingjun_offers_fewer_and_keeps_current(lingjun: Peop
     assert 'value="ray"' in framework
     said = field_of(shown(browser(lingjun.owner), with_(JobType="XGBoostJob")), "framework")
     assert 'value="xgboost" selected' in said
-    assert "xgboost does not run on Lingjun resources." in said
+    assert "PAI-DLC does not run xgboost on Lingjun resources." in said
 
 
 def test_bid_field_appears_only_on_preemptible_resources(people: People) -> None:
@@ -88,14 +88,25 @@ def test_bid_field_appears_only_on_preemptible_resources(people: People) -> None
 
 def test_field_without_effect_on_backend_is_marked(people: People) -> None:
     form = shown(browser(people.owner))
-    assert "No effect on this cluster (kept for export)." in field_of(form, "vpc")
+    assert "No effect on this cluster (kept for export)." in field_of(form, "workspace")
     assert "No effect on this cluster" not in field_of(form, "time-limit")
 
 
-def test_field_group_without_effect_is_marked_once(people: People) -> None:
-    group = shown(browser(people.owner)).partition('id="group-sanity"')[2].partition("</details>")[0]
+def test_fields_without_effect_are_folded_under_one_heading(people: People) -> None:
+    client, text = browser(people.owner), with_(Settings={"EnableSanityCheck": True})
+    unfolded, _heading, folded = shown(client, text).partition('id="group-unused"')
+    group = folded.partition('aria-label="Sanity check arguments"')[2].partition('role="group"')[0]
     assert group.count("No effect on this cluster") == 1
     assert group.count('class="field form-field"') > 1
+    heading = folded.partition("<summary>")[2].partition("</summary>")[0]
+    count = folded.count('class="field form-field"')
+    assert f"No effect on this cluster ({count})" in heading
+    assert "1 set" in heading
+    assert 'id="f-sanity-check_field"' in folded
+    assert 'id="f-sanity-check_field"' not in unfolded
+    Cluster.objects.update(backend="slurm")
+    assert 'id="f-cpu-affinity_field"' in unfolded + folded
+    assert f"No effect on this cluster ({count})" not in shown(client, text)
 
 
 def test_form_rules_follow_chosen_place(people: People) -> None:
