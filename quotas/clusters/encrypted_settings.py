@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from quotas import encryption
 
-NAMES: Final = frozenset({"token", "private_key"})
-WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy"})
+NAMES: Final = frozenset({"token", "private_key", "secret_key"})
+WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy", "bucket", "endpoint"})
 """Settings that decide where a secret is sent, and how its receiver is recognised."""
 MARK: Final = "encrypted:"
 MASK: Final = "********"

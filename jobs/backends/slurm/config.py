@@ -24,6 +24,7 @@ from jobs.backends.settings import (
 )
 from jobs.backends.slurm.client.login import Login
 from jobs.backends.slurm.identity.as_user import PATH
+from jobs.backends.staging.storage_map import FolderDatasets, describe_mappings
 from jobs.facilities import Facilities
 
 _PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
@@ -137,6 +138,7 @@ class SlurmConfig(Settings):
     mounts: Literal["bind", "links"] = "bind"
     allowed: tuple[Option, ...] = ()
     allow_plain: Switch = False
+    datasets: FolderDatasets = Field(default_factory=dict)
     logs: tuple[Folder, ...] = ()
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5
@@ -197,7 +199,12 @@ class SlurmConfig(Settings):
 
     def facilities(self) -> Facilities:
         """Return what jobs find there, as far as the settings tell."""
-        return Facilities(images=bool(self.images), plain=self.allow_plain, slurm=True)
+        return Facilities(
+            images=bool(self.images),
+            plain=self.allow_plain,
+            slurm=True,
+            datasets=describe_mappings(self.datasets),
+        )
 
     def exposures(self) -> frozenset[str]:
         """Return that everything runs as one user, where it does."""

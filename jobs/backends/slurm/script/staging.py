@@ -29,6 +29,7 @@ from jobs.backends.staging.mounts import (
     memory_mib,
     refusal,
 )
+from jobs.backends.staging.storage_map import SETTING, Dataset, find_dataset
 from jobs.dialects import placeholders
 from jobs.facilities import local_path, without_login
 from jobs.node.staging import git, mount_paths, pip
@@ -101,7 +102,7 @@ def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
     if spec.code is not None:
         pieces.append(_plan_code(spec.code, submission))
     for mount in spec.mounts:
-        found = _plan_mount(mount, submission)
+        found = _plan_mount(mount, submission, config)
         if isinstance(found, CodePiece):
             pieces.append(found)
         elif isinstance(found, StagedPlace):
@@ -137,21 +138,21 @@ def render_prolog(submission: Submission, config: SlurmConfig) -> str:
     )
 
 
-def told_locations(submission: Submission) -> dict[str, str]:
+def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str]:
     """Return the locations of mounts by their purpose: the path in the job, or else the location."""
     found: dict[str, str] = {}
     for mount in submission.spec.mounts:
-        each = _plan_mount(mount, submission)
+        each = _plan_mount(mount, submission, config)
         if said := each if isinstance(each, str) else each.path:
             found.setdefault(mount.purpose, said)
     return found
 
 
-def list_mounts(submission: Submission) -> Iterator[tuple[str, str, bool]]:
+def list_mounts(submission: Submission, config: SlurmConfig) -> Iterator[tuple[str, str, bool]]:
     """Yield the path, source and read-only flag of each mount."""
     source = submission.spec.code
     found = [] if source is None else [_plan_code(source, submission)]
-    for each in (*found, *(_plan_mount(mount, submission) for mount in submission.spec.mounts)):
+    for each in (*found, *(_plan_mount(mount, submission, config) for mount in submission.spec.mounts)):
         if isinstance(each, CodePiece):
             yield each.path or mount_paths.WORK, each.code.name, each.read_only
         elif isinstance(each, StagedPlace):
@@ -228,7 +229,7 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
     return CodePiece("" if target == mount_paths.WORK else target, CodeSpec(0, uri=uri), read_only)
 
 
-def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
+def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
     uri = fill_names(mount.uri, submission.job_id, submission.person.name)
     path = mount.path and mount_paths.locate(mount.path)
     upload = find_upload(uri, mount.id)
@@ -236,15 +237,16 @@ def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace
         if not path and mount.purpose is not MountPurpose.CODE:
             raise refusal("mount_without_path", id=upload)
         return _plan_upload(upload, path, submission, read_only=mount.read_only)
+    dataset = find_dataset(config.datasets, mount.id, uri, submission.workspace)
+    if dataset is not None:
+        return _plan_mapped(mount, dataset, path)
     if mount.id and not mount.uri:
-        raise refusal("mount_unknown", id=mount.id, setting="datasets")
+        raise refusal("mount_unknown", id=mount.id, setting=SETTING)
     if uri.startswith(EMPTY_SCHEME):
         return _plan_empty(mount, path)
     local = local_path(uri)
     if local is not None:
-        source = mount_paths.normalize(local)
-        made = mount.purpose is MountPurpose.OUTPUT
-        return StagedPlace(path or source, source, mount.read_only and not made, made=made)
+        return _plan_folder(mount, local, path)
     if path:
         raise refusal("mount_elsewhere", place=without_login(mount.uri), path=path)
     if mount.purpose is MountPurpose.CODE:
@@ -252,6 +254,23 @@ def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace
     if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
         return StagedPlace(f"{_HERE}output")
     return mount.uri
+
+
+def _plan_mapped(mount: Mount, dataset: Dataset, path: str) -> StagedPlace:
+    """Plan the folder that the settings have for an id or an address."""
+    path = path or (dataset.path and mount_paths.locate(dataset.path))
+    if not path and mount.id:
+        raise refusal("mount_without_path", id=mount.id)
+    if dataset.read_only and mount.purpose is MountPurpose.OUTPUT:
+        raise refusal("mount_read_only", place=without_login(mount.uri) or mount.id, setting=SETTING)
+    held = mount.model_copy(update={"read_only": mount.read_only or dataset.read_only})
+    return _plan_folder(held, local_path(dataset.folder) or dataset.folder, path)
+
+
+def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:
+    source = mount_paths.normalize(folder)
+    made = mount.purpose is MountPurpose.OUTPUT
+    return StagedPlace(path or source, source, mount.read_only and not made, made=made)
 
 
 def _plan_empty(mount: Mount, path: str) -> StagedPlace:
