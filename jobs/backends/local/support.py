@@ -8,6 +8,7 @@ from typing import Final
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
     CONTRACT,
+    MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
     NOT_HERE,
     OPTIONS_OF_MEMORY,
@@ -88,6 +89,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
         OPTIONS_OF_MEMORY,
         f"{_MOUNTS}::test_memory_mount_has_requested_size_and_empty_mount_is_on_disk",
         MOUNT_OPTIONS,
+        MOUNT_OPTION_REASONS,
     ),
     "code.id": honour(f"{_CODE}::test_registered_code_is_found_by_id_and_overridden_by_job_file"),
     "code": honour(f"{_CODE}::test_local_repository_is_fetched_at_requested_ref"),

@@ -95,7 +95,7 @@ def test_data_mount_is_fetched_for_job_and_changes_are_written_back(bench: Local
 
 
 def test_mapped_address_is_copied_with_keys_of_settings(tmp_path: Path, bucket: Store) -> None:
-    store = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
+    store: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
     datasets = {
         "oss://vendor.oss-cn-beijing.aliyuncs.com": Dataset(bucket="s3://sets/team", **store),
         "oss://vendor.oss-cn-beijing.aliyuncs.com/public": Dataset(
@@ -112,15 +112,15 @@ def test_mapped_address_is_copied_with_keys_of_settings(tmp_path: Path, bucket: 
         Mount(uri=f"{host}/out", path="/job/out", purpose=MountPurpose.OUTPUT),
     )
     command = (
-        "cat in/one.txt public/two.txt; echo new > in/new; echo x > public/x 2>/dev/null;"
-        "echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST"
+        "cat in/one.txt public/two.txt; echo new > in/new; (echo x > public/x) 2>/dev/null;"
+        "echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST || true"
     )
     seen, lines = run(bench, command, *mounts, secrets={})
-    assert seen.state is State.FAILED, "grep found no key"
+    assert seen.state is State.SUCCEEDED, lines
     assert lines[:5] == [f"{host}/in/: 1 files, 4 B", f"{host}/public/: 1 files, 4 B", "one", "two", "0"]
     assert bucket.read("team/in/new") == "new\n"
     assert bucket.read("team/out/result") == "out\n"
-    assert "public/x" not in bucket.keys()
+    assert "public/x" not in list(bucket.keys())
     with pytest.raises(Refused):
         bench.backend.submit(bench.submission(mounts=(Mount(uri=f"{host}/../x", path="/job/in"),)))
     bench.close()

@@ -150,16 +150,17 @@ def test_mapped_address_is_folder_of_nodes(on_slurm: SlurmBench, tmp_path: Path)
         "pfs://pfs-1": Dataset(str(tmp_path / "data"), read_only=True),
         "pfs://pfs-1/theirs": Dataset(str(tmp_path), workspaces=("speech",)),
     }
-    bench = on_slurm.configured(datasets=datasets)
+    backend = type(on_slurm.backend)(replace(on_slurm.config, datasets=datasets))
     command = "cat /mnt/cluster/word; (echo no >/mnt/cluster/x) 2>/dev/null || echo shut"
     mount = Mount(uri="pfs://pfs-1/sets", path="/mnt/cluster")
-    handle, seen = run(bench, role(command), mounts=(mount,))
-    assert log_of(bench.backend, handle) == "known\nshut\n"
+    handle = backend.submit(on_slurm.submission(role(command), mounts=(mount,)))
+    seen = wait_until_over(backend, handle, timeout=90)
+    assert log_of(backend, handle) == "known\nshut\n"
     assert seen.state is State.SUCCEEDED
     for uri, why in (("theirs/x", "storage_not_allowed"), ("../x", "mount_not_allowed")):
         refused = Mount(uri=f"pfs://pfs-1/{uri}", path="/mnt/cluster")
         with pytest.raises(Refused) as caught:
-            bench.backend.submit(bench.submission(role("true"), mounts=(refused,)))
+            backend.submit(on_slurm.submission(role("true"), mounts=(refused,)))
         assert caught.value.reason.params["why"] == why
 
 
