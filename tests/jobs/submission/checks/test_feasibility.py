@@ -21,6 +21,7 @@ from jobs.submission.checks import feasibility
 from jobs.submission.forms import fill_template, first_answers
 from jobs.submission.sweeps import arrays
 from quotas.models import Cluster, Node, Quota
+from tests import seeds
 from tests.jobs.conftest import Place
 
 SUGGESTED = ["ecs.g7.large", "ecs.g6.large", "ecs.g7.xlarge"]
@@ -231,6 +232,16 @@ def test_mapped_storage_is_refused_by_workspace_and_folder_of_longest_address(
         assert [each.code for each in refused(place, text)] == [code]
     else:
         assert submission.submit(place.owner, Document(text)).job.pk
+
+
+def test_page_sample_is_refused_until_its_address_is_mapped(place: Place) -> None:
+    sample = (seeds.FOLDER / "aihc-pytorchjob.json").read_text(encoding="utf-8")
+    told(place, Facilities(images=False, plain=True))
+    (found,) = refused(place, sample)
+    assert (found.code, found.params["place"]) == ("data_not_mapped", "pfs://pfs-pxE6jz")
+    mapping = StorageMapping(folder="/data/cluster")
+    told(place, Facilities(images=False, plain=True, datasets={"pfs://pfs-pxE6jz": mapping}))
+    assert submission.submit(place.owner, Document(sample)).job.pk
 
 
 def test_facilities_stored_by_earlier_version_keep_their_datasets() -> None:
