@@ -8,8 +8,8 @@ settings admit are matched here, for the backends too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final, Self
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -59,13 +59,28 @@ class SharedFolder:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageMapping:
+    """An id or an address of another system that the settings map to storage, for jobs of these workspaces.
+
+    `folder` is the folder of the cluster's machines, "" for an object store.
+    """
+
+    workspaces: tuple[str, ...] = (EVERYBODY,)
+    folder: str = ""
+
+    def admits(self, workspace: str) -> bool:
+        """Tell whether jobs of a workspace may use it."""
+        return bool({workspace, EVERYBODY} & set(self.workspaces))
+
+
+@dataclass(frozen=True, slots=True)
 class Facilities:
     """The facilities that a cluster has for its jobs.
 
     `images`: something runs container images.  `plain`: an admin lets a job that names an image run without
     it.  `slurm`: jobs find srun and its like.  `modules`: they find environment modules; None where that is
     not known.  `folders` are those that jobs may use, None for all.  `data` are the addresses from which data
-    may come, `datasets` the ids and addresses that the settings map to folders.  `code` are the addresses
+    may come, `datasets` the ids and addresses that the settings map to storage.  `code` are the addresses
     from which code is fetched, None for all, and `code_ids` the ids by which the settings know code.
     `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
     share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
@@ -80,7 +95,7 @@ class Facilities:
     modules: bool | None = None
     folders: tuple[SharedFolder, ...] | None = None
     data: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
+    datasets: Mapping[str, StorageMapping] = field(default_factory=dict)
     code: tuple[str, ...] | None = None
     code_ids: tuple[str, ...] = ()
     file_system: str = ""
@@ -104,14 +119,12 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        for name in ("data", "datasets", "code", "code_ids", "network_lacks", "hdfs"):
+        if "datasets" in known:
+            known["datasets"] = _read_mappings(known["datasets"])
+        for name in ("data", "code", "code_ids", "network_lacks", "hdfs"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         return cls(**known)
-
-    def knows_dataset(self, id_: str, uri: str) -> bool:
-        """Tell whether the settings map the id, or the address or one around it, to a folder."""
-        return id_ in self.datasets or any("://" in name and lies_in(uri, name) for name in self.datasets)
 
     def admits_folder(self, path: str, workspace: str, user: str) -> bool:
         """Tell whether a person's jobs in a workspace may use the folder, as far as its name tells."""
@@ -131,6 +144,21 @@ class Facilities:
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False
         return self.code is None or bool(covering_code(self.code, parts))
+
+
+def _read_mappings(kept: Mapping[str, Mapping[str, Any]] | Sequence[str]) -> dict[str, StorageMapping]:
+    """Return stored mappings; earlier versions stored their names alone."""
+    if not isinstance(kept, Mapping):
+        return dict.fromkeys(kept, StorageMapping())
+    return {name: StorageMapping(tuple(each["workspaces"]), each["folder"]) for name, each in kept.items()}
+
+
+def find_mapping(names: Collection[str], id_: str, uri: str) -> str | None:
+    """Return the id, or else the address or the longest one around it, among the names of mappings."""
+    if id_ in names:
+        return id_
+    around = (name for name in names if "://" in name and lies_in(uri, name))
+    return max(around, key=len, default=None)
 
 
 def local_path(uri: str) -> str | None:

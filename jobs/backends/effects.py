@@ -45,7 +45,7 @@ def _find_unused(support: Support, pointer: str, value: object) -> Iterator[Unus
         if is_partly_used and support.members is None:
             return
         for name in sorted(value.keys() - used):
-            yield UnusedField(f"{pointer}/{escape(name)}", support.why)
+            yield UnusedField(f"{pointer}/{escape(name)}", support.reasons.get(name, support.why))
     elif support.fate is Fate.KEPT:
         yield UnusedField(pointer, support.why)
 

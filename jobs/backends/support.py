@@ -8,8 +8,9 @@ A path stands for everything below it, unless that stands there itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from jobs.backends.settings import mark as _
@@ -36,12 +37,14 @@ class Support:
 
     `test` is the one that looks, below tests/; `why` is a sentence that is marked for translation, where
     there is something to say.  `members` are the keys of a map that have an effect; None are all.
+    `reasons` say why single other keys have none.
     """
 
     fate: Fate
     test: str = ""
     why: str = ""
     members: frozenset[str] | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 def honour(test: str, why: str = "") -> Support:
@@ -54,9 +57,14 @@ def leave_to_console(test: str, why: str = "") -> Support:
     return Support(Fate.CONSOLE, test, why)
 
 
-def approximate(why: str, test: str = "", members: frozenset[str] | None = None) -> Support:
+def approximate(
+    why: str,
+    test: str = "",
+    members: frozenset[str] | None = None,
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> Support:
     """Return the row of a field to which the job has something near."""
-    return Support(Fate.APPROXIMATED, test, why, members)
+    return Support(Fate.APPROXIMATED, test, why, members, reasons)
 
 
 def keep(why: str) -> Support:
@@ -75,6 +83,12 @@ LIBRARY_FILES: Final = _(
 
 MOUNT_OPTIONS: Final = frozenset({"medium", "sizeLimit", "endpoint", "region"})
 """Options of mounts that mean something here: of memory mounts, and of object stores."""
+
+MOUNT_OPTION_REASONS: Final[Mapping[str, str]] = {
+    "mountType": _("Object stores are not mounted here: data is copied in before the job, and out after it."),
+    "nconnect": _("The nodes mount network file systems themselves, with the options that an admin chose."),
+}
+"""Why options that the DLC page names ("Mount storage", advanced settings) have no effect."""
 
 _OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Final, Self
 
 from django.db.models import Q, QuerySet
@@ -18,6 +19,7 @@ UNKNOWN = "amounts_unknown"
 """A dialect's note about an unknown size."""
 
 GIB: Final = 1024
+MOST_SUGGESTIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ INSTANCES: Final[Mapping[str, InstanceSize]] = {
         _instance("ecs.g6.xlarge", 4, 16),
         _instance("ecs.c6.2xlarge", 8, 16),
         _instance("ecs.g6.2xlarge", 8, 32),
+        _instance("ecs.g7.large", 2, 8),
+        _instance("ecs.g7.xlarge", 4, 16),
+        _instance("ecs.g7.2xlarge", 8, 32),
         _instance("ecs.gn6i-c4g1.xlarge", 4, 15, T4=1),
         _instance("ecs.gn6v-c8g1.2xlarge", 8, 32, V100=1),
         _instance("ecs.gn6e-c12g1.3xlarge", 12, 92, V100=1),
@@ -75,6 +80,19 @@ def find_specs(quota: Quota) -> QuerySet[Spec]:
     in_cluster = Q(cluster=None) | Q(cluster=quota.cluster_id)
     in_workspace = Q(workspace=None) | Q(workspace=quota.workspace_id)
     return Spec.objects.filter(in_cluster, in_workspace)
+
+
+def suggest(name: str, quota: Quota) -> list[str]:
+    """Return the offered sizes whose names are nearest to an unknown one, or else the cheapest ones.
+
+    Where the console has no specs for the quota, the vendor's are offered.
+    """
+    specs = find_specs(quota)
+    offered = list(specs.filter(offered=True).order_by("price_micro", "name").values_list("name", flat=True))
+    if not offered and not specs.exists():
+        offered = list(INSTANCES)
+    names = list(dict.fromkeys(offered))
+    return get_close_matches(name, names, MOST_SUGGESTIONS) or names[:MOST_SUGGESTIONS]
 
 
 def list_offered(user: User) -> list[InstanceSize]:

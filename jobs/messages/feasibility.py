@@ -23,6 +23,12 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
             "Ask an admin, or use data on the cluster."
         ),
     ),
+    "storage_not_admitted": (
+        _(
+            "Jobs in %(workspace)s can't use %(place)s on %(cluster)s: not allowed by its settings "
+            "(%(setting)s)."
+        ),
+    ),
     "dataset_not_known": (
         _("Dataset %(id)s is not registered in this console, and %(cluster)s doesn't know it."),
     ),

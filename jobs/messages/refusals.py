@@ -56,6 +56,12 @@ _SENTENCES: Final = {
             "it in the cluster's settings (%(setting)s)."
         ),
     ),
+    "storage_not_allowed": (
+        _(
+            "Refused: jobs in %(workspace)s can't use %(place)s on this cluster: not allowed by its "
+            "settings (%(setting)s)."
+        ),
+    ),
     "mount_without_path": (_("Refused: no mount path for %(id)s in the job or in the cluster's settings."),),
     "mount_elsewhere": (
         _(

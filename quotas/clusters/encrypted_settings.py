@@ -12,9 +12,12 @@ from typing import Any, Final
 
 from quotas import encryption
 
-NAMES: Final = frozenset({"token", "private_key"})
+NAMES: Final = frozenset({"token", "private_key", "secret_key"})
 WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy"})
 """Settings that decide where a secret is sent, and how its receiver is recognised."""
+STORE_KEY: Final = "secret_key"
+STORE: Final = frozenset({"bucket", "endpoint", "region"})
+"""Settings beside the key of an object store that decide where that key is sent."""
 MARK: Final = "encrypted:"
 MASK: Final = "********"
 
@@ -33,12 +36,18 @@ def encrypt(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str,
     Raises EnterAgain where they lead elsewhere than before, with a secret that was not entered.
     """
     masked = [path for path, value in _leaves(settings) if path.split("/")[-1] in NAMES and value == MASK]
-    if masked and _destinations(settings) != _destinations(before):
-        raise SecretsNeeded(masked)
+    moved = [path for path in masked if _destinations(settings, path) != _destinations(before, path)]
+    if moved:
+        raise SecretsNeeded(moved)
     return _encrypt(settings, before)
 
 
-def _destinations(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _destinations(settings: Mapping[str, Any], secret: str) -> dict[str, Any]:
+    """Return the settings that decide where the secret at a path is sent, by their paths."""
+    around, _, name = secret.rpartition("/")
+    if name == STORE_KEY:
+        beside = {f"{around}/{each}" for each in STORE}
+        return {path: value for path, value in _leaves(settings) if path in beside}
     return {path: value for path, value in _leaves(settings) if path.split("/")[-1] in WHERE}
 
 

@@ -29,7 +29,8 @@ from jobs.backends.settings import (
 )
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
-from jobs.backends.staging.mounts import Dataset, MountSettings
+from jobs.backends.staging.mounts import MountSettings
+from jobs.backends.staging.storage_map import Datasets, describe_mappings
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.engine import Detection
@@ -60,10 +61,6 @@ def _read_folders(folders: object) -> object:
         raise invalid("no_folder", path=", ".join(folders)) from None
 
 
-def _read_dataset(dataset: object) -> object:
-    return {"folder": dataset} if isinstance(dataset, str) else dataset
-
-
 def _check_range(value: str) -> str:
     """Refuse what is no private IPv4 network that is large enough, written with its first address."""
     try:
@@ -80,7 +77,6 @@ NamedFolders = Annotated[
     tuple[SharedFolderRule, ...],
     BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),
 ]
-Datasets = dict[str, Annotated[Dataset, BeforeValidator(_read_dataset)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=FROZEN)
@@ -230,7 +226,7 @@ class LocalConfig(Settings):
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
             data=(*self.data_from, *self.hdfs),
-            datasets=tuple(self.datasets),
+            datasets=describe_mappings(self.datasets),
             code=self.code_from,
             code_ids=tuple(self.code_sources),
             file_system=self.file_system,

@@ -25,6 +25,7 @@ from jobs.backends.settings import (
 )
 from jobs.backends.slurm.client.login import Login
 from jobs.backends.slurm.identity.as_user import PATH
+from jobs.backends.staging.storage_map import FolderDatasets, describe_mappings
 from jobs.facilities import Facilities
 
 _PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
@@ -140,6 +141,7 @@ class SlurmConfig(Settings):
     allowed: tuple[Option, ...] = ()
     allow_plain: Switch = False
     rdma_feature: OptionalWord = ""
+    datasets: FolderDatasets = Field(default_factory=dict)
     logs: tuple[Folder, ...] = ()
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5
@@ -201,8 +203,13 @@ class SlurmConfig(Settings):
 
     def facilities(self) -> Facilities:
         """Return what jobs find there, as far as the settings tell."""
-        images, namenodes = bool(self.images), tuple(self.hdfs)
-        return Facilities(images=images, plain=self.allow_plain, slurm=True, hdfs=namenodes)
+        return Facilities(
+            images=bool(self.images),
+            plain=self.allow_plain,
+            slurm=True,
+            datasets=describe_mappings(self.datasets),
+            hdfs=tuple(self.hdfs),
+        )
 
     def exposures(self) -> frozenset[str]:
         """Return that everything runs as one user, where it does."""

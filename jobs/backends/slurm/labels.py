@@ -75,6 +75,14 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Mounts"),
         _("bind: mounts at any path, using a user namespace. links: only below the working folder."),
     ),
+    "datasets": (
+        _("Storage"),
+        _(
+            "Dataset IDs or addresses in other systems, mapped to folders on the nodes, as JSON: "
+            '{"pfs://pfs-1": {"folder": "/data/x", "read_only": true, "workspaces": ["vision"]}}. '
+            "The longest address applies."
+        ),
+    ),
     "logs": (
         _("External job log folders"),
         _("Folders from which logs of external jobs are shown, one per line."),

@@ -10,6 +10,7 @@ from jobs.backends.support import (
     BCCL,
     CONTRACT,
     LIBRARY_FILES,
+    MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
@@ -94,7 +95,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "mounts[].purpose": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
     "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "mounts[].uri": honour(
-        f"{_STAGING}::test_mounts_are_at_requested_paths", _("Folders that exist on the nodes.")
+        f"{_STAGING}::test_mapped_address_is_folder_of_nodes",
+        _("Folders on the nodes, and addresses that the cluster settings map to them."),
     ),
     "mounts[].path": honour(
         f"{_STAGING}::test_mounts_are_at_requested_paths",
@@ -102,7 +104,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "mounts[].read_only": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
     "mounts[].options": approximate(
-        OPTIONS_OF_MEMORY, f"{_STAGING}::test_mounts_are_at_requested_paths", MOUNT_OPTIONS
+        OPTIONS_OF_MEMORY,
+        f"{_STAGING}::test_mounts_are_at_requested_paths",
+        MOUNT_OPTIONS,
+        MOUNT_OPTION_REASONS,
     ),
     "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),

@@ -16,6 +16,7 @@ from typing import Final
 from jobs import trees
 from jobs.backends.base import Refused
 from jobs.backends.staging import job_folders, remotes
+from jobs.backends.staging.storage_map import SETTING, Dataset, find_dataset
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
 from jobs.facilities import HDFS, lies_in, local_path, without_login
@@ -49,16 +50,6 @@ _OUTPUT: Final = "Output"
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """A folder that job files call by an id, or by a URI of another system; `path` is where it is mounted
-    if they do not say.
-    """
-
-    folder: str
-    path: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class MountSettings:
     """Settings for mounts.  `file_system` stands for OpenPAI's default one ('' for none);
     filling a place takes at most `patience_s` seconds, with at most `code_bytes` of uploaded code.  `jobs` is
@@ -72,15 +63,6 @@ class MountSettings:
     jobs: Path = Path()
     code_bytes: int = 2 << 30
     data: remotes.DataRules = field(default_factory=remotes.DataRules)
-
-    def at(self, uri: str) -> Dataset | None:
-        """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
-        around = (name for name in self.datasets if "://" in name and lies_in(uri, name))
-        name = max(around, key=len, default=None)
-        if name is None:
-            return None
-        dataset, rest = self.datasets[name], uri[len(name) :].strip("/")
-        return Dataset(f"{dataset.folder}/{rest}" if rest else dataset.folder, dataset.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +206,37 @@ class MountPlanner:
         return None, self.lay_tree(upload, path, most, read_only=mount.read_only)
 
     def _mount_other(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
-        dataset = self._known.datasets.get(mount.id) or self._known.at(uri)
+        dataset = find_dataset(self._known.datasets, mount.id, uri, self.ground.asker.workspace)
         if dataset is not None:
-            uri, path = dataset.folder, path or dataset.path
+            path = path or (dataset.path and mount_paths.normalize(dataset.path))
             if not path and mount.id:
                 raise refusal("mount_without_path", id=mount.id)
-        elif mount.id and not mount.uri:
-            raise refusal("mount_unknown", id=mount.id, setting="datasets")
+            return self._mount_mapped(mount, dataset, uri, path)
+        if mount.id and not mount.uri:
+            raise refusal("mount_unknown", id=mount.id, setting=SETTING)
+        return self._mount_at(mount, uri, path)
+
+    def _mount_mapped(
+        self, mount: Mount, dataset: Dataset, uri: str, path: str
+    ) -> tuple[MountSpec | None, str]:
+        """Mount the storage that the settings have for an id or an address."""
+        if dataset.read_only:
+            if mount.purpose is MountPurpose.OUTPUT:
+                raise refusal("mount_read_only", place=without_login(uri) or mount.id, setting=SETTING)
+            mount = mount.model_copy(update={"read_only": True})
+        if not dataset.bucket:
+            return self._mount_at(mount, dataset.folder, path)
+        found = remotes.read(dataset.bucket, dataset.options)
+        if not path:
+            return None, mount.uri
+        if found is None:
+            raise refusal("mount_elsewhere", place=without_login(uri) or mount.id, path=path)
+        found = replace(found, shown=without_login(uri) or mount.id)
+        inside = remotes.named_hosts((found.endpoint,))
+        self._bring(mount, found, path, dataset.bucket_with_login, inside)
+        return None, path
+
+    def _mount_at(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
         if uri.startswith(EMPTY_SCHEME):
             return self._empty(mount, path), ""
         if uri.startswith(job_folders.SCHEME):
@@ -262,16 +268,25 @@ class MountPlanner:
         rules = self._known.data
         if found is None or not rules.cover(uri):
             return False
+        self._bring(mount, found, path, uri, rules.inside)
+        return True
+
+    def _bring(
+        self, mount: Mount, found: remotes.Remote, path: str, uri: str, inside: tuple[str, ...]
+    ) -> None:
+        """Have data copied in before the command, and out after it where the job may write.
+
+        `uri` has the login.
+        """
         output = mount.purpose is MountPurpose.OUTPUT
         bound = self.own(path, read_only=mount.read_only and not output)
         data = replace(
-            self._transfer(bound, found),
+            self._transfer(bound, found, inside),
             name=mount.id or found.shown,
             back=output or (not mount.read_only and found.can_be_written),
             bring=not output,
         )
         self._add_data(data, uri)
-        return True
 
     def fetch_code(
         self,
@@ -284,12 +299,12 @@ class MountPlanner:
         read_only: bool,
     ) -> None:
         """Have code that needs no git brought to `path` in the job; an archive is unpacked there."""
-        data = self._transfer(self.own(path, read_only=read_only), place)
-        inside = (*data.inside, *inside)
-        self._add_data(replace(data, is_code=True, most_bytes=most, inside=inside), uri)
+        inside = (*self._known.data.inside, *inside)
+        data = self._transfer(self.own(path, read_only=read_only), place, inside)
+        self._add_data(replace(data, is_code=True, most_bytes=most), uri)
 
-    def _transfer(self, bound: int, place: remotes.Remote) -> DataSpec:
-        """Return what is brought from a place to the mount number `bound`."""
+    def _transfer(self, bound: int, place: remotes.Remote, inside: tuple[str, ...]) -> DataSpec:
+        """Return what is brought from a place to the mount number `bound`; `inside` are admitted hosts."""
         rules = self._known.data
         return DataSpec(
             bound=bound,
@@ -298,7 +313,7 @@ class MountPlanner:
             endpoint=place.endpoint,
             region=place.region,
             addressing=place.addressing,
-            inside=rules.inside,
+            inside=inside,
             most_bytes=rules.most_bytes,
             cache_bytes=rules.cache_bytes,
             patience_s=self._known.patience_s,
@@ -309,8 +324,8 @@ class MountPlanner:
         self.data_uris.append(uri)
 
     def knows(self, uri: str) -> bool:
-        """Tell whether the settings map an address elsewhere to a folder."""
-        return self._known.at(uri) is not None
+        """Tell whether the settings map an address elsewhere to storage of this site."""
+        return find_dataset(self._known.datasets, "", uri, self.ground.asker.workspace) is not None
 
     @property
     def data_rules(self) -> remotes.DataRules:

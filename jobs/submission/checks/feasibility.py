@@ -7,7 +7,7 @@ the backend refuses what it can't run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +22,8 @@ from jobs.facilities import (
     HOST_NETWORK,
     OWN_NETWORK,
     Facilities,
+    StorageMapping,
+    find_mapping,
     lies_in,
     local_path,
     setting_of_code,
@@ -54,7 +56,6 @@ QUOTA: Final = "quota"
 MOST_CLUSTERS: Final = 2
 MOST_QUOTAS: Final = 8
 MOST_TYPES: Final = 3
-MOST_SIZES: Final = 3
 MOST_ROLES: Final = 5
 
 AS_MEANT: Final = frozenset({"completion_applied"})
@@ -164,7 +165,10 @@ def _is_only_passed(facilities: Facilities, mount: Mount) -> bool:
     return (
         mount.uri.startswith(f"{HDFS}://")
         and not (mount.path or mount.purpose is MountPurpose.CODE)
-        and not (facilities.knows_dataset(mount.id, mount.uri) or facilities.fetches_data(mount.uri))
+        and not (
+            find_mapping(facilities.datasets, mount.id, mount.uri) is not None
+            or facilities.fetches_data(mount.uri)
+        )
     )
 
 
@@ -305,7 +309,7 @@ class _Check:
             size = role.resources.instance_type
             if size in unknown:
                 unknown.discard(size)
-                offered = [Action("instance_type", each) for each in _sizes_offered(self.quota)]
+                offered = [Action("instance_type", each) for each in sizes.suggest(size, self.quota)]
                 pointer = f"/roles/{index}/resources/instance_type"
                 yield self._problem(
                     "size_not_known", pointer, [*offered, Action("instance_type")], value=size
@@ -325,7 +329,11 @@ class _Check:
         without = [Action("without_mount", str(index))]
         if trees.tree_id_of(uri) is not None or trees.tree_id_of(mount.id) is not None:
             return
-        if facilities.knows_dataset(mount.id, uri) or uri.startswith(_OF_THE_JOB):
+        if uri.startswith(_OF_THE_JOB):
+            return
+        mapped = find_mapping(facilities.datasets, mount.id, without_login(uri))
+        if mapped is not None:
+            yield from self._mapped(facilities, facilities.datasets[mapped], mount, pointer)
             return
         if mount.id and not mount.uri:
             yield self._problem("dataset_not_known", f"/mounts/{index}/id", without, id=mount.id)
@@ -341,6 +349,18 @@ class _Check:
             yield self._problem("data_not_mapped", pointer, without, place=shown, setting=setting)
         elif mount.purpose is MountPurpose.CODE and not mount.path:
             yield from self._fetched_code(facilities, uri, pointer)
+
+    def _mapped(
+        self, facilities: Facilities, mapping: StorageMapping, mount: Mount, pointer: str
+    ) -> Iterator[Problem]:
+        """Yield a problem where the workspace may not use the storage that stands for an address."""
+        workspace, without = self.quota.workspace, [Action("without_mount", pointer.split("/")[2])]
+        if not mapping.admits(workspace.slug):
+            place = without_login(mount.uri) or mount.id
+            params = {"place": place, "workspace": workspace.name, "setting": "datasets"}
+            yield self._problem("storage_not_admitted", pointer, without, **params)
+        elif mapping.folder:
+            yield from self._folder(facilities, mapping.folder, pointer, without)
 
     def _folder(
         self, facilities: Facilities, folder: str, pointer: str, actions: Iterable[Action]
@@ -413,11 +433,6 @@ def gpu_types_of(cluster_id: int) -> set[str] | None:
         Node.objects.filter(cluster_id=cluster_id).values_list("gpus", flat=True)
     )
     return {kind for gpus in rows for kind, count in gpus.items() if count} if rows else None
-
-
-def _sizes_offered(quota: Quota) -> Sequence[str]:
-    rows = sizes.find_specs(quota).filter(offered=True).order_by("price_micro", "name")
-    return list(rows.values_list("name", flat=True)[:MOST_SIZES])
 
 
 def _elsewhere(user: User, quota: Quota, parsed: Parsed) -> Iterator[Action]:

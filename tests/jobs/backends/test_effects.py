@@ -8,7 +8,7 @@ import pytest
 
 from jobs.backends import registry
 from jobs.backends.effects import find_unused_fields
-from jobs.backends.support import Fate, find_row
+from jobs.backends.support import MOUNT_OPTION_REASONS, Fate, find_row
 from jobs.dialects.base import Note
 from jobs.messages.notes import note_message
 from jobs.spec import JobSpec
@@ -46,6 +46,9 @@ def test_unused_members_of_maps_are_named_one_by_one(backend: str) -> None:
         "/framework_options/A",
         "/framework_options/B",
     }
+    whys = {each.pointer: each.why for each in find_unused_fields(job, TABLES[backend])}
+    assert whys["/mounts/0/options/mountType"] == MOUNT_OPTION_REASONS["mountType"]
+    assert whys["/mounts/0/options/nconnect"] == MOUNT_OPTION_REASONS["nconnect"]
 
 
 def test_unused_field_of_many_roles_is_found_once() -> None:

@@ -57,6 +57,20 @@ def test_masked_secret_with_changed_destination_must_be_reentered(change: dict[s
     assert encrypted_settings.encrypt({**masked, "partitions": {}}, kept)["token"] == kept["token"]
 
 
+def test_masked_key_of_object_store_must_be_reentered_only_for_another_store() -> None:
+    store = {"bucket": "s3://sets", "endpoint": "https://here", "secret_key": "s3cret"}
+    other = {"bucket": "s3://more", "endpoint": "https://there", "secret_key": "0ther"}
+    kept = encrypted_settings.encrypt({"datasets": {"oss://a/b": store}}, {})
+    assert "s3cret" not in str(kept)
+    masked = encrypted_settings.mask(kept)["datasets"]["oss://a/b"]
+    both = encrypted_settings.encrypt({"datasets": {"oss://a/b": masked, "oss://c": other}}, kept)
+    assert encrypted_settings.decrypt(both) == {"datasets": {"oss://a/b": store, "oss://c": other}}
+    moved = [{"oss://a/b": {**masked, name: "elsewhere"}} for name in ("bucket", "endpoint", "region")]
+    for datasets in (*moved, {"oss://renamed": masked}):
+        with pytest.raises(encrypted_settings.SecretsNeeded):
+            encrypted_settings.encrypt({"datasets": datasets}, kept)
+
+
 def test_value_encrypted_elsewhere_is_treated_as_plain_secret() -> None:
     kept = encrypted_settings.encrypt({"token": TOKEN}, {})
     assert encrypted_settings.decrypt(encrypted_settings.encrypt(kept, {})) == kept

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jobs.backends.base import Submission
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.node import tensorboard
@@ -76,13 +77,13 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
         yield _cluster(job)
 
 
-def render_role(submission: Submission, place: int) -> Iterator[str]:
+def render_role(submission: Submission, place: int, config: SlurmConfig) -> Iterator[str]:
     """Yield the lines of the environment of a replica of the role, for the shell on its node."""
     spec = submission.spec
     role = spec.roles[place]
     yield f"own=host_{place}_$SLURM_PROCID"
-    yield from (_export(name, value) for name, value in fixed_variables(submission, role).items())
-    yield from _inner_locations(submission)
+    yield from (_export(name, value) for name, value in fixed_variables(submission, role, config).items())
+    yield from _inner_locations(submission, config)
     yield from _replica_variables(spec, place)
     given = {**spec.env, **role.env}
     yield from (_export(name, value) for name, value in given.items() if name not in FIXED)
@@ -92,18 +93,18 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
 
 
-def _inner_locations(submission: Submission) -> Iterator[str]:
+def _inner_locations(submission: Submission, config: SlurmConfig) -> Iterator[str]:
     """Yield the variables of locations below the working folder, which the script alone knows."""
-    for purpose, place in staging.told_locations(submission).items():
+    for purpose, place in staging.told_locations(submission, config).items():
         below = place.removeprefix(f"{WORK}/")
         if below != place:
             yield f'export {LOCATION_VARIABLES[purpose]}="$PWD"/{shlex.quote(below)}'
 
 
-def fixed_variables(submission: Submission, role: RoleSpec) -> dict[str, str]:
+def fixed_variables(submission: Submission, role: RoleSpec, config: SlurmConfig) -> dict[str, str]:
     """Return the variables of a replica that are known before Slurm has chosen its node."""
     spec = submission.spec
-    places = staging.told_locations(submission)
+    places = staging.told_locations(submission, config)
     return {
         **job_variables(_counts(spec), submission.person.name, spec.name, places),
         "PAI_VIRTUAL_CLUSTER": submission.virtual_cluster,

@@ -260,7 +260,7 @@ def _choose_nodes(options: JsonObject, spec: JobSpec, nodes: Sequence[str]) -> N
 def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
     """Return the line that defines a role."""
     role = submission.spec.roles[place]
-    lines_of_role = "\n".join(environment.render_role(submission, place))
+    lines_of_role = "\n".join(environment.render_role(submission, place, config))
     if role.image and config.images == container_runtimes.APPTAINER:
         lines_of_role += "\n" + container_runtimes.render_apptainer(
             role.image, gpus=bool(role.resources.gpus)

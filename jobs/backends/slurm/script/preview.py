@@ -35,24 +35,22 @@ def render_preview(submission: Submission, config: SlurmConfig) -> base.Rendered
     contained = bool(
         container_runtimes.runtime_of(submission.spec, config, alone=job_script.is_alone(submission.spec))
     )
-    mounts = tuple(staging.list_mounts(submission, config))
     return base.RenderedJob(
-        tuple(_role(submission, role, text, mounts, contained=contained) for role in submission.spec.roles),
+        tuple(_role(submission, role, text, config, contained=contained) for role in submission.spec.roles),
         submission.spec.time_limit_s,
         submission.spec.grace_s,
     )
 
 
 def _role(
-    submission: Submission,
-    role: RoleSpec,
-    text: str,
-    mounts: tuple[tuple[str, str, bool], ...],
-    *,
-    contained: bool,
+    submission: Submission, role: RoleSpec, text: str, config: SlurmConfig, *, contained: bool
 ) -> RenderedRole:
     spec, has = submission.spec, job_script.round_resources(role).resources
-    told: dict[str, str | None] = {**environment.fixed_variables(submission, role), **spec.env, **role.env}
+    told: dict[str, str | None] = {
+        **environment.fixed_variables(submission, role, config),
+        **spec.env,
+        **role.env,
+    }
     chosen = dict.fromkeys(environment.CHOSEN_AT_START)
     secret = {name: submission.secrets[each.name] for name, each in spec.secret_env.items()}
     return RenderedRole(
@@ -66,7 +64,7 @@ def _role(
         image=role.image,
         contained=contained and bool(role.image),
         env={**chosen, **told, **secret},
-        mounts=mounts,
+        mounts=tuple(staging.list_mounts(submission, config)),
         ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
         script=text,
     )

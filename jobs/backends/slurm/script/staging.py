@@ -35,6 +35,7 @@ from jobs.backends.staging.mounts import (
     memory_mib,
     refusal,
 )
+from jobs.backends.staging.storage_map import SETTING, Dataset, find_dataset
 from jobs.dialects import placeholders
 from jobs.facilities import CODE_SCHEMES, HDFS, STORES, lies_in, local_path, split_code, without_login
 from jobs.node.staging import git, mount_paths, pip
@@ -168,14 +169,14 @@ def render_prolog(submission: Submission, config: SlurmConfig) -> str:
     )
 
 
-def told_locations(submission: Submission) -> dict[str, str]:
+def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str]:
     """Return the locations of mounts by their purpose: the path in the job, or else the location."""
     found: dict[str, str] = {}
     for mount in submission.spec.mounts:
-        if uri := _code_dir_elsewhere(mount, submission):
+        if uri := _code_dir_elsewhere(mount, submission, config):
             said = _code_dir_path(uri)
         else:
-            each = _plan_mount(mount, submission)
+            each = _plan_mount(mount, submission, config)
             said = each if isinstance(each, str) else each.path
         if said:
             found.setdefault(mount.purpose, said)
@@ -326,14 +327,16 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
 
 
 def _plan(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
-    if uri := _code_dir_elsewhere(mount, submission):
+    if uri := _code_dir_elsewhere(mount, submission, config):
         return _plan_code_dir(uri, submission, config)
-    return _plan_mount(mount, submission)
+    return _plan_mount(mount, submission, config)
 
 
-def _code_dir_elsewhere(mount: Mount, submission: Submission) -> str:
+def _code_dir_elsewhere(mount: Mount, submission: Submission, config: SlurmConfig) -> str:
     """Return the address of OpenPAI's codeDir, "" for any other mount and for a folder of the nodes."""
     uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+    if find_dataset(config.datasets, mount.id, uri, submission.workspace) is not None:
+        return ""
     return uri if code_sources.is_code_dir_elsewhere(mount, uri) else ""
 
 
@@ -341,7 +344,7 @@ def _code_dir_path(uri: str) -> str:
     return mount_paths.locate(code_sources.folder_name(without_login(uri)))
 
 
-def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
+def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
     uri = fill_names(mount.uri, submission.job_id, submission.person.name)
     path = mount.path and mount_paths.locate(mount.path)
     upload = find_upload(uri, mount.id)
@@ -349,20 +352,38 @@ def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace
         if not path and mount.purpose is not MountPurpose.CODE:
             raise refusal("mount_without_path", id=upload)
         return _plan_upload(upload, path, submission, read_only=mount.read_only)
+    dataset = find_dataset(config.datasets, mount.id, uri, submission.workspace)
+    if dataset is not None:
+        return _plan_mapped(mount, dataset, path)
     if mount.id and not mount.uri:
-        raise refusal("mount_unknown", id=mount.id, setting="datasets")
+        raise refusal("mount_unknown", id=mount.id, setting=SETTING)
     if uri.startswith(EMPTY_SCHEME):
         return _plan_empty(mount, path)
     local = local_path(uri)
     if local is not None:
-        source = mount_paths.normalize(local)
-        made = mount.purpose is MountPurpose.OUTPUT
-        return StagedPlace(path or source, source, mount.read_only and not made, made=made)
+        return _plan_folder(mount, local, path)
     if path:
         raise refusal("mount_elsewhere", place=without_login(mount.uri), path=path)
     if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
         return StagedPlace(f"{_HERE}output")
     return mount.uri
+
+
+def _plan_mapped(mount: Mount, dataset: Dataset, path: str) -> StagedPlace:
+    """Plan the folder that the settings have for an id or an address."""
+    path = path or (dataset.path and mount_paths.locate(dataset.path))
+    if not path and mount.id:
+        raise refusal("mount_without_path", id=mount.id)
+    if dataset.read_only and mount.purpose is MountPurpose.OUTPUT:
+        raise refusal("mount_read_only", place=without_login(mount.uri) or mount.id, setting=SETTING)
+    held = mount.model_copy(update={"read_only": mount.read_only or dataset.read_only})
+    return _plan_folder(held, local_path(dataset.folder) or dataset.folder, path)
+
+
+def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:
+    source = mount_paths.normalize(folder)
+    made = mount.purpose is MountPurpose.OUTPUT
+    return StagedPlace(path or source, source, mount.read_only and not made, made=made)
 
 
 def _plan_empty(mount: Mount, path: str) -> StagedPlace:

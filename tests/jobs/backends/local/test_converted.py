@@ -8,7 +8,7 @@ import pytest
 from jobs import dialects
 from jobs.backends.base import Refused
 from jobs.backends.staging.code_sources import RegisteredCode
-from jobs.backends.staging.mounts import Dataset
+from jobs.backends.staging.storage_map import Dataset
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.spec import Resources
 from jobs.states import TERMINAL, State

@@ -22,6 +22,7 @@ import pytest
 from jobs.backends.base import Observation, Person, Refused
 from jobs.backends.local.machine import detect_isolation
 from jobs.backends.staging import remotes
+from jobs.backends.staging.storage_map import Dataset
 from jobs.data_mover import guard, main
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
@@ -91,6 +92,38 @@ def test_data_mount_is_fetched_for_job_and_changes_are_written_back(bench: Local
         *("both/kept.txt", "both/old.txt", "both/x/y"),
         *("in/one.txt", "in/sub/two.txt", "inner/no.txt", "out/result"),
     ]
+
+
+def test_mapped_address_is_copied_with_keys_of_settings(tmp_path: Path, bucket: Store) -> None:
+    store: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
+    datasets = {
+        "oss://vendor.oss-cn-beijing.aliyuncs.com": Dataset(bucket="s3://sets/team", **store),
+        "oss://vendor.oss-cn-beijing.aliyuncs.com/public": Dataset(
+            bucket="s3://sets/public", read_only=True, **store
+        ),
+    }
+    bench = LocalBench(tmp_path, {"datasets": datasets})
+    bucket.put_at("team/in/one.txt", "one\n")
+    bucket.put_at("public/two.txt", "two\n")
+    host = "oss://vendor.oss-cn-beijing.aliyuncs.com"
+    mounts = (
+        Mount(uri=f"{host}/in/", path="/job/in"),
+        Mount(uri=f"{host}/public/", path="/job/public"),
+        Mount(uri=f"{host}/out", path="/job/out", purpose=MountPurpose.OUTPUT),
+    )
+    command = (
+        "cat in/one.txt public/two.txt; echo new > in/new; (echo x > public/x) 2>/dev/null;"
+        "echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST || true"
+    )
+    seen, lines = run(bench, command, *mounts, secrets={})
+    assert seen.state is State.SUCCEEDED, lines
+    assert lines[:5] == [f"{host}/in/: 1 files, 4 B", f"{host}/public/: 1 files, 4 B", "one", "two", "0"]
+    assert bucket.read("team/in/new") == "new\n"
+    assert bucket.read("team/out/result") == "out\n"
+    assert "public/x" not in list(bucket.keys())
+    with pytest.raises(Refused):
+        bench.backend.submit(bench.submission(mounts=(Mount(uri=f"{host}/../x", path="/job/in"),)))
+    bench.close()
 
 
 def test_read_only_data_is_write_protected_and_served_from_cache(tmp_path: Path, bucket: Store) -> None:

@@ -14,7 +14,7 @@ import pytest
 from jobs.backends.base import Person, Refused
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.machine import detect_isolation
-from jobs.backends.staging.mounts import Dataset
+from jobs.backends.staging.storage_map import Dataset
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import Plan
@@ -39,6 +39,8 @@ def settings_for(place: Path) -> dict[str, Any]:
             "d-3": Dataset(str(place)),
             "pfs://pfs-9": Dataset(str(place / "out")),
             "pfs://pfs-9/deep": Dataset(str(place / "sets")),
+            "cpfs://c-1": Dataset(str(place / "out"), read_only=True),
+            "cpfs://c-1/theirs": Dataset(str(place / "out"), workspaces=("speech",)),
         },
         "file_system": str(place / "store"),
     }
@@ -167,6 +169,18 @@ def test_remote_place_maps_to_configured_local_folder(bench: LocalBench, place: 
     assert run(bench, command, *mounts) == ["of the set", "below"]
     assert why(bench, Mount(uri="pfs://pfs-99", path="/mnt/a"))["why"] == "mount_elsewhere"
     assert why(bench, Mount(uri="pfs://pfs-9/../x", path="/mnt/a"))["why"] == "mount_not_allowed"
+
+
+def test_mapped_storage_is_read_only_and_for_its_workspaces_where_settings_say_so(
+    bench: LocalBench, place: Path
+) -> None:
+    lines = run(bench, "touch /mnt/r/x 2>/dev/null || echo shut", Mount(uri="cpfs://c-1/", path="/mnt/r"))
+    assert lines == ["shut"]
+    assert not (place / "out" / "x").exists()
+    output = Mount(uri="cpfs://c-1", path="/mnt/r", purpose=MountPurpose.OUTPUT)
+    assert why(bench, output)["why"] == "mount_read_only"
+    refused = why(bench, Mount(uri="cpfs://c-1/theirs/x", path="/mnt/r"))
+    assert (refused["why"], refused["place"]) == ("storage_not_allowed", "cpfs://c-1/theirs/x")
 
 
 def test_memory_mount_has_requested_size_and_empty_mount_is_on_disk(bench: LocalBench) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from jobs.backends.base import Handle, Observation, Refused
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.staging.storage_map import Dataset
 from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, SecretRef, Software
 from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree
@@ -168,6 +169,28 @@ def test_mounts_are_at_requested_paths(on_slurm: SlurmBench, tmp_path: Path) -> 
     assert seen.state is State.SUCCEEDED
     assert (out / "made").read_text() == "made\n"
     assert not Path("/far").exists(), "nothing of it is left on the node"
+
+
+def test_mapped_address_is_folder_of_nodes(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    data = tmp_path / "data" / "sets"
+    data.mkdir(parents=True)
+    (data / "word").write_text("known\n")
+    datasets = {
+        "pfs://pfs-1": Dataset(str(tmp_path / "data"), read_only=True),
+        "pfs://pfs-1/theirs": Dataset(str(tmp_path), workspaces=("speech",)),
+    }
+    backend = type(on_slurm.backend)(replace(on_slurm.config, datasets=datasets))
+    command = "cat /mnt/cluster/word; (echo no >/mnt/cluster/x) 2>/dev/null || echo shut"
+    mount = Mount(uri="pfs://pfs-1/sets", path="/mnt/cluster")
+    handle = backend.submit(on_slurm.submission(role(command), mounts=(mount,)))
+    seen = wait_until_over(backend, handle, timeout=90)
+    assert log_of(backend, handle) == "known\nshut\n"
+    assert seen.state is State.SUCCEEDED
+    for uri, why in (("theirs/x", "storage_not_allowed"), ("../x", "mount_not_allowed")):
+        refused = Mount(uri=f"pfs://pfs-1/{uri}", path="/mnt/cluster")
+        with pytest.raises(Refused) as caught:
+            backend.submit(on_slurm.submission(role("true"), mounts=(refused,)))
+        assert caught.value.reason.params["why"] == why
 
 
 def test_missing_mount_fails_job_with_reason(on_slurm: SlurmBench) -> None:

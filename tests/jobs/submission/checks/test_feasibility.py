@@ -15,7 +15,7 @@ from jobs.assets import resolution
 from jobs.client import job_building
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
-from jobs.facilities import Facilities, SharedFolder
+from jobs.facilities import Facilities, SharedFolder, StorageMapping
 from jobs.jobtemplates import SHIPPED
 from jobs.messages import problem_message
 from jobs.messages.actions import action_label
@@ -24,8 +24,11 @@ from jobs.submission.checks import feasibility
 from jobs.submission.forms import fill_template, first_answers
 from jobs.submission.sweeps import arrays
 from quotas.models import Cluster, Node, Quota, Workspace
+from tests import seeds
 from tests.factories import make_workspace
 from tests.jobs.conftest import Place
+
+SUGGESTED = ["ecs.g7.large", "ecs.g6.large", "ecs.g7.xlarge"]
 
 NOTHING = Facilities(images=False, plain=False, modules=False, folders=(), code=())
 
@@ -237,7 +240,11 @@ def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(
     "facilities",
     [
         Facilities(images=False, plain=False, data=("oss://bucket.oss-cn-hangzhou.aliyuncs.com",)),
-        Facilities(images=False, plain=False, datasets=("oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/",)),
+        Facilities(
+            images=False,
+            plain=False,
+            datasets={"oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/": StorageMapping()},
+        ),
     ],
 )
 def test_data_admitted_or_mapped_by_settings_is_accepted(place: Place, facilities: Facilities) -> None:
@@ -251,8 +258,53 @@ def test_dataset_unknown_is_refused_and_configured_one_has_no_note(place: Place)
     text = dlc(DataSources=[{"DataSourceId": "d-1", "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("dataset_not_known", "/mounts/0/id")
-    told(place, Facilities(images=False, plain=False, datasets=("d-1",)))
+    told(place, Facilities(images=False, plain=False, datasets={"d-1": StorageMapping()}))
     assert not submission.submit(place.owner, Document(text)).notes
+
+
+@pytest.mark.parametrize(
+    ("uri", "code"),
+    [
+        ("pfs://pfs-1/data", "storage_not_admitted"),
+        ("pfs://pfs-1/ours/x", "folder_not_admitted"),
+        ("pfs://pfs-1/ours/open/x", ""),
+        ("pfs://pfs-10/data", "data_not_mapped"),
+    ],
+)
+def test_mapped_storage_is_refused_by_workspace_and_folder_of_longest_address(
+    place: Place, uri: str, code: str
+) -> None:
+    mappings = {
+        "pfs://pfs-1": StorageMapping(("speech",)),
+        "pfs://pfs-1/ours": StorageMapping((place.quota.workspace.slug,), "/data/ours"),
+        "pfs://pfs-1/ours/open": StorageMapping(folder="/data/open"),
+    }
+    told(
+        place,
+        Facilities(images=False, plain=False, folders=(SharedFolder("/data/open"),), datasets=mappings),
+    )
+    text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
+    if code:
+        assert [each.code for each in refused(place, text)] == [code]
+    else:
+        assert submission.submit(place.owner, Document(text)).job.pk
+
+
+def test_page_sample_is_refused_until_its_address_is_mapped(place: Place) -> None:
+    sample = (seeds.FOLDER / "aihc-pytorchjob.json").read_text(encoding="utf-8")
+    told(place, Facilities(images=False, plain=True))
+    (found,) = refused(place, sample)
+    assert (found.code, found.params["place"]) == ("data_not_mapped", "pfs://pfs-pxE6jz")
+    mapping = StorageMapping(folder="/data/cluster")
+    told(place, Facilities(images=False, plain=True, datasets={"pfs://pfs-pxE6jz": mapping}))
+    assert submission.submit(place.owner, Document(sample)).job.pk
+
+
+def test_facilities_stored_by_earlier_version_keep_their_datasets() -> None:
+    stored = {"images": False, "plain": True, "datasets": ["d-1"]}
+    assert Facilities.from_json(stored).datasets == {"d-1": StorageMapping()}
+    mapped = Facilities(images=False, plain=True, datasets={"d-1": StorageMapping(("a",), "/x")})
+    assert Facilities.from_json(json.loads(json.dumps(mapped.to_json()))) == mapped
 
 
 @pytest.mark.parametrize(
@@ -387,6 +439,7 @@ def test_size_unknown_is_refused_and_default_can_be_used(place: Place) -> None:
     text = dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": None})
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("size_not_known", "/roles/0/resources/instance_type")
+    assert [each.value for each in found.actions if each.kind == "instance_type"] == [*SUGGESTED, ""]
     assert submission.submit(place.owner, Document(after(text, found, "instance_type"))).job.pk
 
 
