@@ -243,7 +243,6 @@ ROWS: Final[tuple[Row, ...]] = (
         "fault tolerance",
         dlc(Settings={"EnableErrorMonitoringInAIMaster": True}),
         "Fault tolerance: No effect",
-        Outcome.NOTE,
     ),
     Checked("DLC", "sanity check", dlc(Settings={"EnableSanityCheck": True}), "Sanity check", Outcome.NOTE),
     Checked(
@@ -290,7 +289,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "example.com",
         Outcome.REFUSED,
     ),
-    Checked("SCM", "storageGB", scm({"storageGB": 10}), "Disk", Outcome.NOTE),
+    Checked("SCM", "storageGB", scm({"storageGB": 10}), "Disk: No effect"),
     # AIHC's page
     Observed("AIHC", "environment variables", "aihc", '[ "$FOO" = bar ]'),
     Observed("AIHC", "AIHC_TENSORBOARD_LOG_PATH", "aihc", '[ -n "$AIHC_TENSORBOARD_LOG_PATH" ]'),
@@ -311,16 +310,6 @@ ROWS: Final[tuple[Row, ...]] = (
     Checked("AIHC", "alertConfig", {**AIHC, "alertConfig": {"alertName": "x"}}, "alertConfig", Outcome.NOTE),
 )
 """The rows of the pages, with their outcomes on a local cluster without an engine."""
-
-PENDING: Final[Mapping[str, str]] = {
-    "DLC: role": "roles",
-    "DLC: RayRuntimeEnv": "ray",
-    "DLC: CPU affinity": "main",
-    "AIHC: AIHC_TENSORBOARD_LOG_PATH": "tensorboard",
-    "AIHC: TensorBoard": "tensorboard",
-}
-"""Row, `PAGE: name` → the branch that makes it true."""
-
 
 def title(row: Row) -> str:
     """Return the row's page and name."""

@@ -70,4 +70,4 @@ def test_rows_of_the_pages_come_true_or_are_told_of(console: str, person: User) 
     sys.stdout.write(mission.table(outcomes))
     expected = {mission.title(row): row.outcome for row in mission.ROWS}
     wrong = {name for name, outcome in outcomes.items() if outcome is not expected[name]}
-    assert wrong == set(mission.PENDING)
+    assert not wrong

@@ -131,6 +131,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "code.branch": (_code(id="code-1", branch="main"),),
     "code.commit": (_code(id="code-1", commit="44da109b5"),),
     "code.path": (_code(id="code-1", path="/code"),),
+    "code.submodules": (_code(uri="https://git.example.com/team/train.git", submodules=True),),
     "requirements.packages": ({"requirements": {"packages": ["numpy==1.16.1", "torch>=1,<2"]}},),
     "requirements.directory": ({"requirements": {"directory": "/code"}},),
     "software.modules": ({"software": {"modules": ["gcc/13.2", "cuda/12.4"]}},),

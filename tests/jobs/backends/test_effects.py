@@ -61,10 +61,10 @@ def test_unused_object_is_found_once_at_its_first_field() -> None:
 
 
 def test_note_without_effect_names_field_and_reason() -> None:
-    (found,) = find_unused_fields(spec({"cpu_affinity": True}), TABLES["local"])
+    (found,) = find_unused_fields(spec({"sanity_check": {"enabled": True}}), TABLES["local"])
     note = Note("no_effect", found.pointer, {"why": found.why})
     assert note_message(note) == (
-        "CPU affinity: No effect on this cluster (kept for export). Not available on this cluster."
+        "Sanity check: No effect on this cluster (kept for export). Not available on this cluster."
     )
     option = Note("no_effect", "/framework_options/RayRedisAddress", {"why": ""})
     assert note_message(option).startswith("RayRedisAddress: No effect")
