@@ -220,7 +220,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     Checked(
         "DLC",
-        "role",
+        "default role where the workspace has none",
         dlc(
             CredentialConfig={
                 "EnableCredentialInject": True,
@@ -230,7 +230,8 @@ ROWS: Final[tuple[Row, ...]] = (
                 ],
             }
         ),
-        "Instance RAM role: No",
+        "no default role",
+        Outcome.REFUSED,
     ),
     Checked(
         "DLC",
