@@ -312,6 +312,7 @@ ROWS: Final[tuple[Row, ...]] = (
 )
 """The rows of the pages, with their outcomes on a local cluster without an engine."""
 
+
 def title(row: Row) -> str:
     """Return the row's page and name."""
     return f"{row.page}: {row.name}"

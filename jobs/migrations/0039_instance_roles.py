@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='ramrole',
             name='is_default',
-            field=models.BooleanField(default=False, help_text='The role of jobs that ask for the default role.', verbose_name='default'),
+            field=models.BooleanField(default=False, help_text='The role of jobs that request the default role.', verbose_name='default'),
         ),
         migrations.AddField(
             model_name='ramrole',

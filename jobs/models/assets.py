@@ -388,7 +388,7 @@ class RamRole(Asset):
         help_text=_("How long credentials are valid (2400–43200). They are renewed while the job runs."),
     )
     is_default = models.BooleanField(
-        _("default"), default=False, help_text=_("The role of jobs that ask for the default role.")
+        _("default"), default=False, help_text=_("The role of jobs that request the default role.")
     )
 
     objects = RamRoleQuerySet.as_manager()

@@ -89,8 +89,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _(
             "Dataset IDs or addresses in other systems, mapped to folders on this machine or to object "
             'stores, as JSON: {"pfs://pfs-1": "/data/x", "oss://sets.oss-cn-hangzhou.aliyuncs.com/": '
-            '{"bucket": "s3://sets", "endpoint": "https://minio.example.org", "access_key": "…", '
-            '"secret_key": "…", "read_only": true, "workspaces": ["vision"]}}. The longest address applies.'
+            '{"bucket": "s3://sets"}}. The longest address applies.'
         ),
     ),
     "file_system": (_("Default file system"), _("Folder used as OpenPAI's $PAI_DEFAULT_FS_URI.")),

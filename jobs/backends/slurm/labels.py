@@ -79,7 +79,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Storage"),
         _(
             "Dataset IDs or addresses in other systems, mapped to folders on the nodes, as JSON: "
-            '{"pfs://pfs-1": {"folder": "/data/x", "read_only": true, "workspaces": ["vision"]}}. '
+            '{"pfs://pfs-1": {"folder": "/data/x", "read_only": true}}. '
             "The longest address applies."
         ),
     ),

@@ -146,7 +146,7 @@ MIN_REPLICAS: Final = Integer(
     path="roles[].completion",
     partial=True,
     most=Limit(2**31, CONSOLE),
-    help="Minimum; an ElasticBatchJob goes on while so many replicas live.",
+    help="Number of replicas with which an ElasticBatchJob goes on.",
 )
 AUTO_SCALING_SPEC: Final = Group(
     key="AutoScalingSpec",
