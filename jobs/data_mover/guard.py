@@ -32,7 +32,8 @@ NEVER: Final = tuple(
 """What `is_global` lets through and still leads inside, or may."""
 
 LINK_LOCAL: Final = tuple(
-    ipaddress.ip_network(text) for text in ("169.254.0.0/16", "fe80::/10", "0.0.0.0/8", "fd00:ec2::254/128")
+    ipaddress.ip_network(text)
+    for text in ("169.254.0.0/16", "fe80::/10", "0.0.0.0/8", "fd00:ec2::254/128", "100.100.100.200/32")
 )
 """Not even a host that an admin allows by name may lie here: metadata services do."""
 

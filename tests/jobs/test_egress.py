@@ -226,14 +226,15 @@ def test_egress_reaches_allowed_host_only_by_its_scheme_and_port(
     assert refused("http://localhost/hook") == "http"
 
 
-@pytest.mark.parametrize("entry", ["metadata.internal", "169.254.0.0/16", "0.0.0.0/0"])
+@pytest.mark.parametrize("address", ["169.254.169.254", "100.100.100.200"])
+@pytest.mark.parametrize("entry", ["metadata.internal", "169.254.0.0/16", "100.64.0.0/10", "0.0.0.0/0"])
 def test_egress_rejects_metadata_even_for_allowed_hosts(
-    entry: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    entry: str, address: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names(monkeypatch, ["169.254.169.254"])
+    names(monkeypatch, [address])
     settings.CONSOLE_EGRESS_HOSTS = [entry]
     assert refused("https://metadata.internal/") == "address"
-    assert refused("https://169.254.169.254/") == "address"
+    assert refused(f"https://{address}/") == "address"
 
 
 def test_egress_allowed_network_covers_addresses_not_names(
