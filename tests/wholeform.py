@@ -37,6 +37,7 @@ VALUES: Final = {
     "code-branch": "main",
     "code-commit": "abc",
     "code-path": "/root/code",
+    "code-submodules": "on",
     "registry-username": "me",
     "registry-registry": "registry.example.com",
     "registry-file": "/auth",

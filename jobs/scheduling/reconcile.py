@@ -295,7 +295,7 @@ def _submission(attempt: Attempt) -> Submission:
     """Return the attempt's complete submission, with its secrets."""
     job = attempt.job
     spec, options = job.file.spec, builder.options_of(job.dialect, job.file.extras)
-    role = credentials.role_of(job)
+    role = credentials.role_of(job) if spec.instance_role else None
     job_secrets = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
         builder.build_submission(

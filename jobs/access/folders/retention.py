@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, JobFile
-from jobs.spec import Reservation
+from jobs.spec import JobSpec, Reservation
 from jobs.states import FINAL, State
 
 KEEP: Final = timedelta(hours=24)
@@ -33,7 +33,7 @@ def decide(attempt: Attempt) -> None:
     """
     assert attempt.ended_at is not None
     job, spec = attempt.job, JobFile.objects.get(job_id=attempt.job_id).spec
-    until = attempt.ended_at + max(KEEP, timedelta(seconds=spec.keep_failed_s))
+    until = _keep(attempt.ended_at, spec)
     Attempt.objects.filter(pk=attempt.pk, kept_until=None).update(kept_until=until)
     if applies(spec.reserve_after, State(job.state)) and spec.reserve_after and job.ended_at:
         over = job.ended_at + timedelta(seconds=spec.reserve_after.seconds)
@@ -54,5 +54,11 @@ def is_over() -> Q:
 
 
 def kept_until(attempt: Attempt) -> datetime | None:
-    """Return when the folders of an attempt are removed; None until that is decided, after its end."""
-    return attempt.kept_until
+    """Return when the folders of an attempt are removed at the earliest; None while it has not ended."""
+    if attempt.ended_at is None or attempt.kept_until is not None:
+        return attempt.kept_until
+    return _keep(attempt.ended_at, JobFile.objects.get(job_id=attempt.job_id).spec)
+
+
+def _keep(ended_at: datetime, spec: JobSpec) -> datetime:
+    return ended_at + max(KEEP, timedelta(seconds=spec.keep_failed_s))
