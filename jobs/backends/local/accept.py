@@ -23,7 +23,7 @@ from jobs.backends.staging import authfile, code_sources, software
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
-from jobs.node import disk, processes, tensorboard
+from jobs.node import disk, processes
 from jobs.node.frameworks import registry
 from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
@@ -40,6 +40,7 @@ from jobs.node.supervisor.plan import (
     Slot,
     TensorBoardPlan,
 )
+from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode

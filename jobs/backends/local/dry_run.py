@@ -11,9 +11,9 @@ from typing import Final
 from jobs.backends.base import MASK, DryRunCheck, NotSubmitted, Refused, Submission
 from jobs.backends.local import accept, allocations, job_secrets
 from jobs.backends.local.config import LocalConfig
-from jobs.node import tensorboard
 from jobs.node.sandbox import engine
 from jobs.node.supervisor.layout import Layout
+from jobs.node.wrapper import tensorboard
 
 _PROGRAM: Final = re.compile(r"\s*([A-Za-z0-9_./+-]+)(?:\s|$)")
 _OF_THE_SHELL: Final = (

@@ -32,7 +32,7 @@ _SOURCES: Final = f"{_LOCAL}/test_code_sources.py"
 _PACKAGES: Final = "jobs/node/staging/test_pip.py"
 _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
 _NAMES: Final = f"{_LOCAL}/test_names.py"
-_ROLES: Final = f"{_LOCAL}/test_instance_roles.py"
+_ROLES: Final = "jobs/access/test_role_credentials.py"
 _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobs.dialects.sbatch.launcher import leader
-from jobs.node import tensorboard
 from jobs.node.staging import mount_paths
+from jobs.node.wrapper import tensorboard
 from jobs.spec import JobSpec
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jobs.faults import fault
-from jobs.node import kernel, process_trees, tensorboard
+from jobs.node import kernel, process_trees
 from jobs.node.command import Command, find_program, own_shell
 from jobs.node.network import names
 from jobs.node.sandbox import bind_mounts, engine, name_files, root_file_system, sandbox_exec
@@ -20,7 +20,7 @@ from jobs.node.staging import code_copy, data_transfer, git_fetch, libraries, mo
 from jobs.node.staging.mount_specs import IN_WORK, MountKind
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import TensorBoardPlan
-from jobs.node.wrapper import cgroups
+from jobs.node.wrapper import cgroups, tensorboard
 from jobs.node.wrapper.companions import Companion
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name, setup_name

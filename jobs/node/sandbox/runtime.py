@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from jobs.faults import fault, hold_folder
-from jobs.node import command, folder_removal, kernel, process_trees, tensorboard
+from jobs.node import command, folder_removal, kernel, process_trees
 from jobs.node.command import Command
 from jobs.node.process_trees import Tree
 from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, role_credentials, root_file_system
@@ -18,7 +18,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, libraries, mount_paths, pip
 from jobs.node.supervisor import layout
-from jobs.node.wrapper import attempt_files, cgroups
+from jobs.node.wrapper import attempt_files, cgroups, tensorboard
 from jobs.node.wrapper.companions import Companion
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from jobs.node import tensorboard
 from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import (
     SHELL,
@@ -29,6 +28,7 @@ from jobs.node.staging import pip
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Slot
+from jobs.node.wrapper import tensorboard
 
 IMPLICIT_PORTS: Final = (WEB, SHELL)
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""

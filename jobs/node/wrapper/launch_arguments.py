@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.node import files, tensorboard
+from jobs.node import files
 from jobs.node.files import Folder
 from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.network.replica_network import ReplicaNetwork
@@ -20,7 +20,7 @@ from jobs.node.staging import mount_paths
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import Ending
 from jobs.node.supervisor.plan import Plan, PlannedReplica, TensorBoardPlan
-from jobs.node.wrapper import attempt_files, environment
+from jobs.node.wrapper import attempt_files, environment, tensorboard
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.log_writer import NO_PIPE, Limits, Pipe
 

@@ -16,12 +16,12 @@ from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
-from jobs.node import tensorboard
 from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
+from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
     LOCATION_VARIABLES,

@@ -26,8 +26,9 @@ from jobs.dialects.sbatch.amounts import is_type
 from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
-from jobs.node import relay, tensorboard
+from jobs.node import relay
 from jobs.node.frameworks import registry
+from jobs.node.wrapper import tensorboard
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
 
