@@ -118,11 +118,12 @@ def test_tensorboard_of_image_runs_in_a_container_of_its_own(
 ) -> None:
     image = import_image(tmp_path / "root", store, "localhost/boards:1", {"tensorboard": PROGRAM})
     bench = bench_of(engine="podman", engine_options=store)
-    job = role("trap 'exit 0' TERM; while :; do sleep 0.1; done", image=image)
+    job = role("trap 'exit 0' TERM; echo begun; while :; do sleep 0.1; done", image=image)
     handle = bench.backend.submit(bench.submission(job, tensorboard=TensorBoard()))
     begun = wait_for_text(bench.attempt(handle) / "work/worker-0/begun")
     assert begun.startswith("--logdir /job/tensorboard --host 127.0.0.1 --port ")
+    wait_for(lambda: log_of(bench.backend, handle))
     bench.backend.stop(handle, grace_s=600, signal="TERM")
-    assert wait_until_over(bench.backend, handle, 30).state is State.STOPPED
+    assert wait_until_over(bench.backend, handle, 60).state is State.STOPPED
     assert list_containers(bench.config.engine_options) == ""
     assert not list(bench.attempt(handle).glob("replicas/*/env*"))
