@@ -275,7 +275,7 @@ PARTS = [
     Part("kill", kill, minutes=25),
     Part("postgres", on_postgres, _no_postgres, minutes=30),
     Part("clients", clients, _no_node, minutes=30),
-    Part("frameworks", frameworks, _no_framework, minutes=7),
+    Part("frameworks", frameworks, _no_framework, minutes=15),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
