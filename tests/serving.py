@@ -25,6 +25,7 @@ from console.run import broker
 from console.server.handler import Handler
 from console.server.listener import Server
 from console.server.protocol import BoundedHttp
+from console.server.web import KEEP_ALIVE_SECONDS
 from tests.waiting import wait_for
 
 PATIENCE_S: Final = 12.0
@@ -92,6 +93,7 @@ def web_server(at: socket.socket | None = None) -> Iterator[str]:
         log_config=None,
         loop="uvloop",
         http=BoundedHttp,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)

@@ -16,6 +16,11 @@ from jobs.node.network.service import SOCKET
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 MOST_DESCRIPTORS = 65536
+KEEP_ALIVE_SECONDS = 20
+"""Longer than programs wait between two requests: the samples of PAI-DLC's pages poll every 5 s, on one
+connection, and fail where it is closed at that moment.
+"""
+
 SHUTDOWN_SECONDS = 3  # a live page reconnects; nobody waits for its stream to end
 
 
@@ -56,6 +61,7 @@ def make_config(application: str | Callable[..., Any]) -> uvicorn.Config:
         proxy_headers=bool(settings.CONSOLE_TRUSTED_PROXIES),
         forwarded_allow_ips=settings.CONSOLE_TRUSTED_PROXIES,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
