@@ -134,14 +134,16 @@ for name, body in json.loads(os.environ["SEEDS"]).items():
 """
 
 
+_OF_TFJOB: Final = [
+    "/JobSpecs/0: Local has no GPUs.",
+    "/DataSources/0/DataSourceId: Dataset d-*****",
+    "/CodeSource/CodeSourceId: Code code-****",
+]
 LACKING: Final = {
     "000-dlc-sdk-public.json": ["workspace “12345”"],
     "000-dlc-sdk-public.json in vision": ["/DataSources/0/DataSourceId: Dataset d-example"],
-    "001-dlc-tfjob.json": [
-        "/JobSpecs/0: Local has no GPUs.",
-        "/DataSources/0/DataSourceId: Dataset d-*****",
-        "/CodeSource/CodeSourceId: Code code-****",
-    ],
+    "001-dlc-tfjob.json": _OF_TFJOB,
+    "001-dlc-tfjob.json in vision": _OF_TFJOB,
     "003-dlc-sdk-spot-discount.json": ["workspace “12****”"],
     "003-dlc-sdk-spot-price.json": ["workspace “12****”"],
 }
