@@ -23,7 +23,7 @@ class Vendor(StrEnum):
 
 
 class ArgumentKind(StrEnum):
-    """What the value of an argument is; SECONDS and MINUTES are whole numbers."""
+    """Kind of the value of an argument; SECONDS and MINUTES are whole numbers."""
 
     FLAG = "flag"
     COUNT = "count"

@@ -59,7 +59,7 @@ class Fault:
 
     @property
     def signature(self) -> tuple[str, str] | None:
-        """What is equal for the same error, its words without numbers and addresses; None without any."""
+        """Return the error's words without numbers and addresses, the same for equal ones; None for none."""
         words = _VARYING.sub("#", self.line[:_MOST])
         return (self.code, words) if words or self.code == ReasonCode.HANG else None
 

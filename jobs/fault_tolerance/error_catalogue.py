@@ -1,4 +1,4 @@
-"""What lines of a program's output say about why it failed.
+"""Catalogue of error messages in a program's output, with the cause that each of them shows.
 
 Patterns are looked for from the end of the output; the first of a row that matches a line counts, and of all
 lines the last one that says more than that something failed.  Sources of the words: the programs' own
@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Origin(StrEnum):
-    """Whose error it is: of the job's own program, of what it runs on, or not known."""
+    """Origin of an error: the job's own program, the platform that it runs on, or not known."""
 
     OWN = "own"
     PLATFORM = "platform"
@@ -139,7 +139,7 @@ LINES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ErrorLine:
     """A line that tells why a program failed."""
 
     code: str
@@ -147,13 +147,13 @@ class Found:
     line: str
 
 
-def find_error(lines: Sequence[str]) -> Found | None:
+def find_error(lines: Sequence[str]) -> ErrorLine | None:
     """Return the most exact error among the last lines, of equal ones the last; None where there is none."""
-    best: tuple[int, Found] | None = None
+    best: tuple[int, ErrorLine] | None = None
     for line in lines[-LINES:]:
         for rank, row in enumerate(CATALOGUE):
             if row.words.search(line):
                 if best is None or rank <= best[0]:
-                    best = rank, Found(row.code, row.origin, line.strip())
+                    best = rank, ErrorLine(row.code, row.origin, line.strip())
                 break
     return best[1] if best else None

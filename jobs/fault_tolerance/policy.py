@@ -23,7 +23,7 @@ LONGEST_PATTERN: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class FaultPolicy:
-    """What a job wants to be done about faults.
+    """Policy of a job about faults.
 
     `restarts` after errors that are not the platform's; `restarts_own` includes errors of the job's own
     program.  A job whose replicas have all written nothing for `hang_s` hangs (None: it is not looked for),

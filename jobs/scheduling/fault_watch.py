@@ -36,7 +36,7 @@ SCAN_BYTES: Final = 1 << 20
 
 def watch() -> None:
     """Look at the output of every running job whose policy asks for it."""
-    attempts = list(_watched())
+    attempts = list(_list_watched())
     specs = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
     known = LogProgress.objects.in_bulk([attempt.pk for attempt in attempts])
     logs = _logs_of(attempts)
@@ -46,7 +46,7 @@ def watch() -> None:
             _look(attempt, policy, logs.get(attempt.pk, ()), known.get(attempt.pk))
 
 
-def _watched() -> Iterable[Attempt]:
+def _list_watched() -> Iterable[Attempt]:
     return (
         Attempt.objects.filter(
             live=True,

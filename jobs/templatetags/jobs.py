@@ -97,7 +97,7 @@ def attempt_reason(attempt: Any) -> str:
 
 @register.filter
 def attempt_fault(attempt: Any) -> str:
-    """Whose error ended an attempt, with the line of output that shows it; empty without one."""
+    """Return the fault that ended an attempt, with the line of output that shows it; empty without one."""
     return fault_message(Fault.from_json(attempt.fault)) if attempt.fault else ""
 
 

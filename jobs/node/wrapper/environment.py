@@ -19,6 +19,7 @@ from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import (
     SHELL,
     WEB,
+    Amounts,
     FrameworkJob,
     FrameworkRole,
     count_processes,
@@ -59,19 +60,6 @@ MOST_BYTES: Final = 512 * 1024
 LONGEST: Final = 96 * 1024
 """An exec takes strings up to 128 KiB, and a quarter of the stack limit (2 MiB) in all; this leaves
 the job room for variables of its own."""
-
-
-class Amounts(Protocol):
-    """Amounts of each replica of a role."""
-
-    @property
-    def cpu_milli(self) -> int: ...
-    @property
-    def memory_mib(self) -> int: ...
-    @property
-    def shm_mib(self) -> int: ...
-    @property
-    def gpus(self) -> int: ...
 
 
 class Completion(Protocol):

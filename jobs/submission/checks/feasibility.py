@@ -333,7 +333,7 @@ class _Check:
             return
         mapped = find_mapping(facilities.datasets, mount.id, without_login(uri))
         if mapped is not None:
-            yield from self._mapped(facilities, facilities.datasets[mapped], mount, pointer)
+            yield from self._check_mapping(facilities, facilities.datasets[mapped], mount, pointer)
             return
         if mount.id and not mount.uri:
             yield self._problem("dataset_not_known", f"/mounts/{index}/id", without, id=mount.id)
@@ -350,7 +350,7 @@ class _Check:
         elif mount.purpose is MountPurpose.CODE and not mount.path:
             yield from self._fetched_code(facilities, uri, pointer)
 
-    def _mapped(
+    def _check_mapping(
         self, facilities: Facilities, mapping: StorageMapping, mount: Mount, pointer: str
     ) -> Iterator[Problem]:
         """Yield a problem where the workspace may not use the storage that stands for an address."""
