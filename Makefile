@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run ldap demo docs test lint format bench fuzz storm screenshots messages lock clean
+.PHONY: help run ldap demo docs test lint format mission bench fuzz storm screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,11 @@ format: .venv/dev ## Format Python and templates
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/djlint --reformat --quiet templates
+
+mission: .venv/dev ## Run every row and every sample of the vendors' pages, and print what became of each
+	@mkdir -p var && rm -f var/mission.txt
+	@MISSION_TABLE=$(CURDIR)/var/mission.txt $(BIN)/python -m pytest -q -n 0 tests/clients/test_mission.py \
+	  tests/clients/test_seed_sample.py; status=$$?; cat var/mission.txt; exit $$status
 
 bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines)
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -57,6 +57,13 @@ def pages() -> tuple[str, ...]:
 
 
 @cache
+def files() -> frozenset[str]:
+    """Return the names of the files to which pages link: schemas, rules, dashboards."""
+    found = (path for path in DOCS.rglob("*") if path.suffix in {".json", ".yaml"})
+    return frozenset(str(path.relative_to(DOCS)) for path in found)
+
+
+@cache
 def render(page: str) -> Page:
     """Return a page of `pages()` as HTML; raw HTML in the file is shown as text."""
     tokens = _MARKDOWN.parse((DOCS / f"{page}.md").read_text(encoding="utf-8"))
@@ -112,3 +119,5 @@ def _redirect(part: Token, folder: Path) -> None:
     elif inside.suffix == ".md":
         name = str(inside.relative_to(DOCS).with_suffix(""))
         part.attrSet(attribute, page_url(name) + (f"#{anchor}" if anchor else ""))
+    elif (name := str(inside.relative_to(DOCS))) in files():
+        part.attrSet(attribute, reverse("documentation_page", args=[name]))

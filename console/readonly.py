@@ -63,7 +63,7 @@ def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRe
 
 
 def _refuse(request: HttpRequest) -> HttpResponse | None:
-    now = ReadOnly.objects.first()
+    now = ReadOnly.objects.first() if ReadOnly.is_on() else None
     if now is None or _goes_on(request):
         return None
     why = _("The console is read-only for now: %(why)s") % {"why": now.why}

@@ -17,10 +17,13 @@ class JobsConfig(AppConfig):
         from jobs.models import (  # noqa: PLC0415  # there are models from here on
             ASSETS,
             DatasetVersion,
+            FaultPattern,
             Guarded,
             LogSink,
             PersonalSecret,
             RamRole,
+            SiteStorage,
+            SiteStorageCluster,
             SshKey,
             Template,
         )
@@ -36,4 +39,12 @@ class JobsConfig(AppConfig):
             )
         audit.follow(DatasetVersion)
         audit.follow(Template)
+        audit.follow(FaultPattern)
         audit.follow(LogSink, without=LogSink.WORKER_FIELDS, masked=("ciphertext",))
+        audit.follow(
+            SiteStorage,
+            without=SiteStorage.TEST_FIELDS,
+            masked=("ciphertext",),
+            links=("workspaces",),
+        )
+        audit.follow(SiteStorageCluster)

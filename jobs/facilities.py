@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Final, Self
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 STORES: Final = ("s3", "oss", "bos")
 WEB: Final = ("https", "http")
@@ -21,6 +21,10 @@ HDFS: Final = "hdfs"
 
 CODE_SCHEMES: Final = ("https", "ssh", "http", "git")
 """Schemes by which git fetches from other machines, where the settings name them."""
+
+WRITABLE: Final = "writable"
+READ_ONLY: Final = "read_only"
+"""How a cluster brings buckets to its jobs: in and out, or in alone."""
 
 EVERYBODY: Final = "*"
 USER: Final = "{user}"
@@ -60,17 +64,41 @@ class SharedFolder:
 
 @dataclass(frozen=True, slots=True)
 class StorageMapping:
-    """An id or an address of another system that the settings map to storage, for jobs of these workspaces.
+    """A folder, or a part of an object store, that job files call by an id or by an address.
 
-    `folder` is the folder of the cluster's machines, "" for an object store.
+    `path` is where it is mounted if they do not say; `is_admitted` tells that the job's workspace may use it.
+    `bucket` is an address such as `s3://bucket/folder`; the keys reach what copies the data, never the job.
     """
 
-    workspaces: tuple[str, ...] = (EVERYBODY,)
     folder: str = ""
+    path: str = ""
+    read_only: bool = False
+    is_admitted: bool = True
+    bucket: str = ""
+    endpoint: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
 
-    def admits(self, workspace: str) -> bool:
-        """Tell whether jobs of a workspace may use it."""
-        return bool({workspace, EVERYBODY} & set(self.workspaces))
+    @property
+    def options(self) -> dict[str, str]:
+        """Return the options with which the bucket is reached."""
+        return {"endpoint": self.endpoint, "region": self.region}
+
+    @property
+    def bucket_with_login(self) -> str:
+        """Return the bucket's address with the keys in it; for the backend alone."""
+        scheme, _, rest = self.bucket.partition("://")
+        login = f"{quote(self.access_key, safe='')}:{quote(self.secret_key, safe='')}@"
+        return f"{scheme}://{login}{rest}" if self.secret_key else self.bucket
+
+    def below(self, rest: str) -> StorageMapping:
+        """Return the part of it at a relative path."""
+        if not rest:
+            return self
+        if self.bucket:
+            return replace(self, bucket=f"{self.bucket.rstrip('/')}/{rest}")
+        return replace(self, folder=f"{self.folder.rstrip('/')}/{rest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +108,15 @@ class Facilities:
     `images`: something runs container images.  `plain`: an admin lets a job that names an image run without
     it.  `slurm`: jobs find srun and its like.  `modules`: they find environment modules; None where that is
     not known.  `folders` are those that jobs may use, None for all.  `data` are the addresses from which data
-    may come, `datasets` the ids and addresses that the settings map to storage.  `code` are the addresses
-    from which code is fetched, None for all, and `code_ids` the ids by which the settings know code.
+    may come; `buckets` says how buckets of storage mappings are brought (`writable` or `read_only`).  `code`
+    are the addresses from which code is fetched, None for all, and `code_ids` the ids by which the settings
+    know code.
     `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
     share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
     `silent`; None where the backend looks for none.  `network` is the one that a job has, `image_network`
     that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.  `hdfs` are
-    the namenodes whose HTTP interface the settings name.
+    the namenodes whose HTTP interface the settings name.  `roles` tells that jobs get credentials of their
+    role also without a network of their own, `image_roles` that jobs in containers do.
     """
 
     images: bool
@@ -95,7 +125,7 @@ class Facilities:
     modules: bool | None = None
     folders: tuple[SharedFolder, ...] | None = None
     data: tuple[str, ...] = ()
-    datasets: Mapping[str, StorageMapping] = field(default_factory=dict)
+    buckets: str = WRITABLE
     code: tuple[str, ...] | None = None
     code_ids: tuple[str, ...] = ()
     file_system: str = ""
@@ -105,6 +135,8 @@ class Facilities:
     image_network: str = ""
     network_lacks: tuple[str, ...] = ()
     hdfs: tuple[str, ...] = ()
+    roles: bool = False
+    image_roles: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the facilities as they are stored with the cluster."""
@@ -119,8 +151,6 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        if "datasets" in known:
-            known["datasets"] = _read_mappings(known["datasets"])
         for name in ("data", "code", "code_ids", "network_lacks", "hdfs"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
@@ -144,13 +174,6 @@ class Facilities:
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False
         return self.code is None or bool(covering_code(self.code, parts))
-
-
-def _read_mappings(kept: Mapping[str, Mapping[str, Any]] | Sequence[str]) -> dict[str, StorageMapping]:
-    """Return stored mappings; earlier versions stored their names alone."""
-    if not isinstance(kept, Mapping):
-        return dict.fromkeys(kept, StorageMapping())
-    return {name: StorageMapping(tuple(each["workspaces"]), each["folder"]) for name, each in kept.items()}
 
 
 def find_mapping(names: Collection[str], id_: str, uri: str) -> str | None:

@@ -7,6 +7,7 @@ and refuse unknown keys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,6 +23,11 @@ MODULE_NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.+/:=\-]*$"
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NaturalInt = Annotated[int, Field(ge=0)]
+
+
+_UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_LONGEST_NAME: Final = 63
+"""Of a container."""
 
 
 class Model(BaseModel):
@@ -90,6 +96,29 @@ class RetryPolicy(Model):
     limit: NaturalInt | None = 0
     on_success: bool = False
     fancy: bool = True
+
+
+class RestartCondition(StrEnum):
+    """Ends of a role's replicas that count among the job's retries (Kubeflow's restartPolicy).
+
+    EXIT_CODE retries a signal and an exit code of 128 and above, not the codes 1 to 127.
+    """
+
+    FAILURE = "failure"
+    EXIT_CODE = "exit_code"
+    NEVER = "never"
+
+
+class RestartPolicy(Model):
+    """Restarts because of the replicas of one role.
+
+    `condition` says which of their ends the job's retries are for.  `limit` is how often a replica is started
+    again in the same attempt (OpenPAI's taskRetryCount): here, its processes by torchrun (Kubeflow's
+    maxRestarts); None is torchrun's own default.
+    """
+
+    condition: RestartCondition = RestartCondition.FAILURE
+    limit: NaturalInt | None = None
 
 
 class EndSignal(Model):
@@ -193,11 +222,42 @@ class Check(Model):
     arguments: str = ""
 
 
+class FaultTolerance(Check):
+    """Automatic fault tolerance, with `patterns`: regular expressions of lines that are faults of the job."""
+
+    patterns: tuple[str, ...] = ()
+
+
 class Reservation(Model):
     """How long an ended job keeps its resources (DLC page, retention)."""
 
     seconds: PositiveInt
     when: Annotated[str, Field(pattern=r"^(always|failed|succeeded)$")] = "always"
+
+
+class AlertMetric(StrEnum):
+    """Metric of a running job: percent of what it requested, or minutes."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    MEMORY = "memory"
+    RUNNING = "running"
+
+
+class AlertComparison(StrEnum):
+    """Side of the value on which an alert is told."""
+
+    BELOW = "below"
+    ABOVE = "above"
+
+
+class Alert(Model):
+    """Tell the owner once `metric` has been on that side of `value` for so many `minutes`."""
+
+    metric: AlertMetric
+    comparison: AlertComparison = AlertComparison.BELOW
+    value: Annotated[int, Field(ge=0, le=1_000_000)] = 10
+    minutes: Annotated[int, Field(ge=0, le=100_000)] = 10
 
 
 class TensorBoard(Model):
@@ -278,8 +338,27 @@ class Software(Model):
         return self
 
 
+class PodContainer(Model):
+    """A container of a replica besides its main one (DLC's ContainerSpec).
+
+    Without an image it has the role's, without a command what the image runs.  A value in `env` may be the
+    placeholder of a secret.
+    """
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
+
+
 class RoleSpec(Model):
-    """`replicas` equal processes or containers running `command` in a shell."""
+    """`replicas` equal processes or containers running `command` in a shell.
+
+    In each, `init_containers` run before it, one after the other, and `sidecars` beside it; all of them
+    share the folders `shared_paths`, which are empty at first.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=255)]
     replicas: PositiveInt = 1
@@ -288,9 +367,13 @@ class RoleSpec(Model):
     resources: Resources = Field(default_factory=Resources)
     ports: tuple[Port, ...] = ()
     completion: CompletionPolicy = Field(default_factory=CompletionPolicy)
+    restart: RestartPolicy = Field(default_factory=RestartPolicy)
     env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
     bid: Bid | None = None
     nodes: NodeChoice = Field(default_factory=NodeChoice)
+    init_containers: tuple[PodContainer, ...] = ()
+    sidecars: tuple[PodContainer, ...] = ()
+    shared_paths: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _labels_are_unique(self) -> RoleSpec:
@@ -298,6 +381,21 @@ class RoleSpec(Model):
         if len(set(labels)) != len(labels):
             raise ValueError("port labels repeat")
         return self
+
+
+def name_containers(role: RoleSpec) -> list[tuple[str, PodContainer]]:
+    """Return a role's init containers and its sidecars, each under a name that no other one has.
+
+    The names are safe in file names and stand before the containers' lines in the replica's log.
+    """
+    named: dict[str, PodContainer] = {}
+    for kind, containers in (("init", role.init_containers), ("sidecar", role.sidecars)):
+        for number, container in enumerate(containers, start=1):
+            name = _UNSAFE_IN_NAMES.sub("_", container.name)[:_LONGEST_NAME] or f"{kind}-{number}"
+            while name in named:
+                name = f"{name}-{kind}-{number}"
+            named[name] = container
+    return list(named.items())
 
 
 class JobSpec(Model):
@@ -336,8 +434,9 @@ class JobSpec(Model):
     idle: Idle | None = None
     cpu_affinity: bool = False
     reserve_after: Reservation | None = None
-    fault_tolerance: Check = Field(default_factory=Check)
+    fault_tolerance: FaultTolerance = Field(default_factory=FaultTolerance)
     sanity_check: Check = Field(default_factory=Check)
+    alert: Alert | None = None
     tensorboard: TensorBoard | None = None
     network: Network = Field(default_factory=Network)
     instance_role: str = ""

@@ -85,6 +85,7 @@ class EndKind(StrEnum):
     PREEMPTION = "preemption"
     DRAIN = "drain"
     IDLE = "idle"
+    EARLY_STOP = "early_stop"
     FAULT = "fault"
     COMPLETION = "completion"
 
@@ -142,6 +143,7 @@ class ReasonCode(StrEnum):
     PREEMPTED = "preempted"
     DRAINED = "drained"
     IDLE = "idle"
+    EARLY_STOP = "early_stop"
     HANG = "hang"
     LOG_PATTERN = "log_pattern"
     AFTER_NEVER = "after_never"
@@ -151,6 +153,8 @@ class ReasonCode(StrEnum):
     MOUNT_FAILED = "mount_failed"
     CODE_FAILED = "code_failed"
     REQUIREMENTS_FAILED = "requirements_failed"
+    INIT_CONTAINER_FAILED = "init_container_failed"
+    SANITY_CHECK_FAILED = "sanity_check_failed"
     PORT_CONFLICT = "port_conflict"
     TOO_MANY_PORTS = "too_many_ports"
     FOLDER_TOO_LARGE = "folder_too_large"
@@ -220,6 +224,7 @@ ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
         ReasonCode.PREEMPTED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.IDLE: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.EARLY_STOP: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.HANG: EndEffect(State.FAILED, Retry.COUNTED),
         ReasonCode.LOG_PATTERN: EndEffect(State.FAILED, Retry.COUNTED),
         ReasonCode.AFTER_NEVER: EndEffect(State.STOPPED, Retry.NEVER),
@@ -229,6 +234,8 @@ ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
         ReasonCode.MOUNT_FAILED: EndEffect(State.FAILED, Retry.NEVER),
         ReasonCode.CODE_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
         ReasonCode.REQUIREMENTS_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.INIT_CONTAINER_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.SANITY_CHECK_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
         ReasonCode.PORT_CONFLICT: EndEffect(State.FAILED, Retry.TRANSIENT),
         ReasonCode.TOO_MANY_PORTS: EndEffect(State.FAILED, Retry.NEVER),
         ReasonCode.FOLDER_TOO_LARGE: EndEffect(State.FAILED, Retry.NEVER),
@@ -260,6 +267,7 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.PREEMPTION: ReasonCode.PREEMPTED,
         EndKind.DRAIN: ReasonCode.DRAINED,
         EndKind.IDLE: ReasonCode.IDLE,
+        EndKind.EARLY_STOP: ReasonCode.EARLY_STOP,
         EndKind.FAULT: ReasonCode.HANG,
     }
 )

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import log_forwarding
+from jobs import log_forwarding, training_metrics
 from jobs.assets.uploads import expiry
 from jobs.live import heartbeats, triggers
 from jobs.notifications import deliveries, routing, thresholds
-from jobs.scheduling import asset_checks, cleanup, fault_watch, idle, reconcile
-from jobs.submission import dry_runs
+from jobs.scheduling import (
+    asset_checks,
+    cleanup,
+    early_stop,
+    fault_watch,
+    idle,
+    reconcile,
+    role_credentials,
+    stack_dumps,
+)
+from jobs.submission import dataset_copies, dry_runs
 from quotas.accounts import access_keys
 from quotas.audit import audit_log
 from quotas.billing import ledger_days
@@ -66,6 +75,27 @@ def sweep_measures() -> None:
 def watch_faults() -> None:
     """Look for faults in the output of running jobs with fault tolerance."""
     fault_watch.watch()
+    stack_dumps.trigger_open()
+
+
+@shared_task
+def dump_stacks(cluster_id: int) -> None:
+    """Collect the requested stacks of the cluster's jobs."""
+    triggers.mark_started("dump_stacks", cluster_id)
+    stack_dumps.answer(cluster_id)
+
+
+@shared_task
+def sweep_credentials() -> None:
+    """Trigger a renewal of the credentials of roles on every cluster with such jobs."""
+    role_credentials.trigger_due()
+
+
+@shared_task
+def renew_credentials(cluster_id: int) -> None:
+    """Renew the credentials of roles that are put beside the cluster's jobs."""
+    triggers.mark_started("renew_credentials", cluster_id)
+    role_credentials.renew(cluster_id)
 
 
 @shared_task
@@ -80,6 +110,16 @@ def forward_logs() -> None:
     triggers.mark_started("forward_logs")
     if log_forwarding.forward():
         triggers.trigger("forward_logs")
+
+
+@shared_task
+def collect_training_metrics() -> None:
+    """Read new output of jobs for training metrics, and stop what does worse than the rest of its sweep."""
+    triggers.mark_started("collect_training_metrics")
+    is_more = training_metrics.collect()
+    early_stop.judge_sweeps()
+    if is_more:
+        triggers.trigger("collect_training_metrics")
 
 
 @shared_task
@@ -140,9 +180,19 @@ def remove_expired_uploads() -> None:
     expiry.remove_expired()
 
 
+@shared_task(soft_time_limit=600, time_limit=660)
+def copy_folders() -> None:
+    """Copy folders of ended jobs into datasets; one large file may take longer than other tasks may."""
+    triggers.mark_started("copy_folders")
+    if dataset_copies.copy_next():
+        triggers.trigger("copy_folders")
+
+
 @shared_task
 def sweep_logs() -> None:
     """Store every log of an ended attempt, and clean up ended attempts and deleted jobs."""
+    if dataset_copies.is_due():
+        triggers.trigger("copy_folders")
     for attempt_id in reconcile.sealable():
         cleanup.seal(attempt_id)
     cleanup.clean_up()

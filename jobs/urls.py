@@ -5,9 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.api import node_relay
-from jobs.web import assets, channels, external_jobs, job_list, nodes, notifications, quotas, streams, sweeps
-from jobs.web.job import access, actions, files, history, interactive
+from jobs.web import assets, channels, external_jobs, nodes, notifications, quotas, streams, sweeps
+from jobs.web.job import access, actions, files, history, interactive, stacks
 from jobs.web.job import page as job
+from jobs.web.job_list import bulk, comparison, export
+from jobs.web.job_list import page as job_list
+from jobs.web.job_list import settings as list_settings
 from jobs.web.new_job import drafts, editor, panel
 from jobs.web.new_job import page as new_job
 from jobs.web.templates import my_templates, start
@@ -28,15 +31,23 @@ urlpatterns = [
     path("jobs/form/sent", panel.script, name="job_form_sent"),
     path("jobs/form/dry-run", panel.dry_run_new, name="job_form_dry_run_new"),
     path("jobs/form/dry-run/<int:pk>", panel.dry_run, name="job_form_dry_run"),
-    path("jobs/stop", actions.stop_many, name="jobs_stop"),
+    path("jobs/several", bulk.change_many, name="jobs_change"),
+    path("jobs/compare", comparison.compare, name="jobs_compare"),
+    path("jobs/export", export.export, name="jobs_export"),
+    path("jobs/views", list_settings.save_view, name="job_view_save"),
+    path("jobs/views/delete", list_settings.delete_view, name="job_view_delete"),
+    path("jobs/columns", list_settings.save_columns, name="job_columns"),
     path("jobs/<slug:public_id>/", job.job, name="job"),
     path("jobs/<slug:public_id>/logs", job.logs, name="job_logs"),
+    path("jobs/<slug:public_id>/logs/merged", job.merged_logs, name="job_merged_logs"),
     path("jobs/<slug:public_id>/stream", streams.job_stream, name="job_stream"),
     path("jobs/<slug:public_id>/history", history.history, name="job_history"),
     path("jobs/<slug:public_id>/file", job.job_file, name="job_file"),
     path("jobs/<slug:public_id>/files/content", files.job_files_content, name="job_files_content"),
     path("jobs/<slug:public_id>/files/zip", files.job_files_zip, name="job_files_zip"),
     path("jobs/<slug:public_id>/files/change", files.job_files_change, name="job_files_change"),
+    path("jobs/<slug:public_id>/files/keep", files.job_files_keep, name="job_files_keep"),
+    path("jobs/<slug:public_id>/files/dataset", files.job_files_dataset, name="job_files_dataset"),
     path("jobs/<slug:public_id>/stop", actions.stop, name="job_stop"),
     path("jobs/<slug:public_id>/hold", actions.hold, name="job_hold"),
     path("jobs/<slug:public_id>/release", actions.release, name="job_release"),
@@ -44,10 +55,14 @@ urlpatterns = [
     path("jobs/<slug:public_id>/extend", actions.extend, name="job_extend"),
     path("jobs/<slug:public_id>/instead", actions.instead, name="job_instead"),
     path("jobs/<slug:public_id>/retry", actions.retry, name="job_retry"),
+    path("jobs/<slug:public_id>/star", list_settings.star, name="job_star"),
+    path("jobs/<slug:public_id>/labels", actions.label, name="job_label"),
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),
     path("jobs/<slug:public_id>/delete", actions.delete, name="job_delete"),
     path("jobs/<slug:public_id>/opening", interactive.show_progress, name="job_opening"),
     path("jobs/<slug:public_id>/key", access.job_key, name="job_key"),
+    path("jobs/<slug:public_id>/stacks", stacks.new, name="job_stacks_new"),
+    path("jobs/<slug:public_id>/stacks/<int:pk>", stacks.report, name="job_stacks"),
     path("jobs/<slug:public_id>/terminals", access.new_terminal, name="terminal_new"),
     path("entries/<int:pk>/end", access.end_entry, name="entry_end"),
     path("endpoints/<slug:slug>/open", access.endpoint_open, name="endpoint_open"),

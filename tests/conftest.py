@@ -1,8 +1,10 @@
 """Where the tests run: with a CONSOLE_HOME of their own, and never with this machine's console."""
 
 import atexit
+import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -27,6 +29,7 @@ LONG = {
         "console/run/test_run.py",
         "jobs/backends/test_contract.py",
         "jobs/dialects/test_sbatch_writing.py",
+        "jobs/scheduling/test_fault_injection.py",
         "jobs/access/terminal_gateway/test_crowd.py",
         "quotas/admission/test_crowd.py",
         "test_slurm_page.py",
@@ -40,6 +43,11 @@ DATABASES = frozenset(
     }
 )
 """Fixtures, and names of a test's module, that lead to one."""
+
+# What is imported and collected stays to the end: looking for garbage among it takes seconds in each process.
+gc.disable()
+# For a format that no test checks, jsonschema would build forty parsers, for seconds.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Before pytest-django reads the settings, which it does once the first conftest files are loaded.
 _HOME = Path(tempfile.mkdtemp(prefix="console-"))
@@ -163,6 +171,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if not _sees_a_database(item)])
         items[:] = filter(_sees_a_database, items)
     items.sort(key=lambda item: item.path not in LONG)
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for again, among what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def _sees_a_database(item: pytest.Item) -> bool:

@@ -6,13 +6,25 @@ Every argument may be left out.  Keyword arguments that a function does not name
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.utils.timezone import now
 
 from jobs.dialects.document import Document
 from jobs.lifecycle.transitions import new_attempt
-from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Replica, Run, Template
+from jobs.models import (
+    Attempt,
+    Endpoint,
+    Job,
+    JobFile,
+    LogStream,
+    Replica,
+    Run,
+    SiteStorage,
+    SiteStorageCluster,
+    Template,
+)
 from jobs.spec import JobSpec, Port, RoleSpec
 from jobs.states import LIVE, REPLICA_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, ReplicaState, State
 from jobs.submission import templates
@@ -74,6 +86,28 @@ def make_cluster(slug: str = "", **columns: Any) -> Cluster:
     """A cluster of the local backend, without nodes."""
     slug = slug or f"cluster-{next(_numbers)}"
     return Cluster.objects.create(slug=slug, **{"name": slug.title(), **columns})
+
+
+def make_site_storage(
+    address: str,
+    folder: str = "",
+    *,
+    clusters: dict[Cluster, str] | None = None,
+    workspaces: Sequence[Workspace] | None = None,
+    **columns: Any,
+) -> SiteStorage:
+    """A storage mapping of all clusters and workspaces, or of `clusters` with their own folders."""
+    row = SiteStorage.objects.create(
+        address=address,
+        folder=folder,
+        all_clusters=clusters is None,
+        all_workspaces=workspaces is None,
+        **{"name": address, **columns},
+    )
+    row.workspaces.set(workspaces or ())
+    for cluster, own in (clusters or {}).items():
+        SiteStorageCluster.objects.create(storage=row, cluster=cluster, folder=own)
+    return row
 
 
 def make_quota(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
+import pytest
 from django.apps import apps
 from django.conf import settings
 from django.core import serializers
@@ -24,13 +29,15 @@ from jobs.access.instance_roles.credentials import CACHE
 from jobs.access.instance_roles.sts import Credentials
 from jobs.dialects.document import Document
 from jobs.models import Job, RamRole
+from jobs.node import credential_server
 from jobs.node.network.service import SOCKET
 from jobs.states import FINAL, State
-from quotas.models import User, Workspace
+from quotas.models import Admission, Cluster, User, Workspace
 from tests.alibaba_sts import SECRET
-from tests.factories import attempt_of
+from tests.factories import attempt_of, make_cluster
 from tests.jobs.access.test_job_service import ask
 from tests.serving import job_service
+from tests.slurm import Slurm
 from tests.waiting import wait_for
 
 REPORTS: Final = """
@@ -43,6 +50,12 @@ while True:
     time.sleep(0.1)
 """
 """Prints a digest of the credentials that `read` returns whenever they are others."""
+
+
+def make_slurm_cluster(slurm: Slurm) -> Cluster:
+    """A cluster of the run's own Slurm."""
+    config = {"configuration": str(slurm.configuration)}
+    return make_cluster("slurm", backend="slurm", admission=Admission.ENGINE, config=config)
 
 
 def make_role(workspace: Workspace, **columns: Any) -> RamRole:
@@ -73,7 +86,7 @@ class RoleJob:
         return Path(settings.CONSOLE_HOME, "jobs", self.job.public_id, "1")
 
     def lines(self) -> list[str]:
-        logs = self.folder.glob("logs/*.output")
+        logs = self.folder.rglob("logs/*.output")
         return [line for log in logs for line in log.read_text().splitlines()]
 
     def issued(self) -> Credentials | None:
@@ -165,6 +178,57 @@ def _read(path: Path) -> bytes:
         return path.read_bytes() if stat.S_ISREG(path.lstat().st_mode) else b""
     except OSError:
         return b""
+
+
+def check_beside(running: RoleJob, *, is_token_sent: bool, has_file: bool = True) -> None:
+    """The same where a server beside the replica gives them: in one file of the job's, and nowhere else.
+
+    On this machine the server asks the console, without a file.  Without a header the token is in the
+    address, and so in the environment of the job's processes alone.
+    """
+    first = running.read()
+    running.make_due()
+    kept = [*running.folder.rglob(credential_server.FILE)]
+    assert len(kept) == has_file
+    for path in kept:
+        assert path.stat().st_mode & 0o777 == 0o600
+        os.utime(path, (0, 0))  # old enough to be renewed
+    second = running.read(before=first)
+    secret = [value for each in (first, second) for value in (each.secret, each.token)]
+    assert {Path(each).name for each in find_leaks(running, secret)} == {path.name for path in kept}
+    (token_file,) = running.folder.rglob(".job-console-role-token")
+    token = token_file.read_text()
+    places = {Path(each).name for each in find_leaks(running, [token])} - {"secrets.json"}
+    assert places == ({token_file.name} if is_token_sent else {token_file.name, "environ"})
+    (port,) = {line.split()[1] for line in running.lines() if line.startswith("port ")}
+    own = f"setpriv --reuid={token_file.stat().st_uid} --clear-groups".split() if os.geteuid() == 0 else []
+    for given, status in ((token, 200 if is_token_sent else 401), ("x", 401)):
+        request = Request(f"http://127.0.0.1:{port}/v1/credentials/aws", headers={"Authorization": given})
+        assert _status(request, own) == status
+        if own:  # another user of the node is refused, whatever it shows
+            assert _status(request, ["setpriv", "--reuid=nobody", "--clear-groups"]) == 0
+    job = running.job
+    submission.stop(job.owner, job)
+    wait_for(lambda: attempt_of(job).ended_at is not None, 60)
+    assert not [path for path in kept if path.exists()]
+    with pytest.raises(URLError):
+        urlopen(f"http://127.0.0.1:{port}/")
+
+
+def _status(request: Request, user: list[str]) -> int:
+    """Return the status of the answer to a process of the user that a command changes to."""
+    program = f"""
+import urllib.error, urllib.request
+request = urllib.request.Request({request.full_url!r}, headers={dict(request.header_items())!r})
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+except OSError:
+    print(0)  # closed
+"""
+    done = subprocess.run([*user, "/usr/bin/python3", "-c", program], capture_output=True, check=True)
+    return int(done.stdout)
 
 
 def check(running: RoleJob, path: str) -> None:

@@ -174,6 +174,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "again": f"/jobs/new?like={jobs['failed']}",
         "jobs": "/jobs/",
         "jobs-none": "/jobs/?q=no-such-job",
+        "jobs-compare": "/jobs/compare?" + "&".join(f"id={jobs[name]}" for name in ("failed", "succeeded")),
         "job-waiting": job["waiting"],
         "job-running": job["running"],
         "job-replicas": job["running"] + "?tab=replicas",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,16 +17,28 @@ FOLDER: Final = Path(__file__).parent / "data" / "seeds"
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """One file: the number of its page, and the dialect that it is written in."""
+    """One file: the number of its page, and the dialect that it is written in.
+
+    `says` is in its log, where nothing is missing: its own first words, or the shell's about a program that
+    is not here.  `lacks` is what a site does not have until an admin registers it.
+    """
 
     page: str
     file: str
     dialect: str
+    says: str = ""
+    lacks: str = ""
 
     @property
     def text(self) -> str:
         """The file, byte for byte."""
         return (FOLDER / self.file).read_bytes().decode()
+
+    @property
+    def placeholder(self) -> str:
+        """Return the manual's placeholder in its image, which no engine can pull; "" without one."""
+        found = re.search("<[^<>]*>", self.spec.roles[0].image)
+        return found[0] if found else ""
 
     @property
     def spec(self) -> JobSpec:
@@ -37,17 +50,17 @@ class Seed:
 
 
 SEEDS: Final = (
-    Seed("000", "dlc-sdk-public.json", "dlc"),
-    Seed("000", "dlc-sdk-quota.json", "dlc"),
-    Seed("000", "tfjob.params", "dlc-params"),
-    Seed("001", "dlc-tfjob.json", "dlc"),
-    Seed("002", "helloworld.json", "openpai-v1"),
-    Seed("002", "jupyter.json", "openpai-v1"),
-    Seed("003", "dlc-sdk-quota.json", "dlc"),
-    Seed("003", "dlc-sdk-spot-discount.json", "dlc"),
-    Seed("003", "dlc-sdk-spot-price.json", "dlc"),
-    Seed("003", "tfjob-one-line.params", "dlc-params"),
-    Seed("004", "aihc-pytorchjob.json", "aihc"),
+    Seed("000", "dlc-sdk-public.json", "dlc", lacks="d-example"),
+    Seed("000", "dlc-sdk-quota.json", "dlc", says="Hello World"),
+    Seed("000", "tfjob.params", "dlc-params", says="good"),
+    Seed("001", "dlc-tfjob.json", "dlc", lacks="code-****"),
+    Seed("002", "helloworld.json", "openpai-v1", says="nvidia-smi"),
+    Seed("002", "jupyter.json", "openpai-v1", says="jupyter"),
+    Seed("003", "dlc-sdk-quota.json", "dlc", says="Hello World"),
+    Seed("003", "dlc-sdk-spot-discount.json", "dlc", says="Hello World"),
+    Seed("003", "dlc-sdk-spot-price.json", "dlc", says="Hello World"),
+    Seed("003", "tfjob-one-line.params", "dlc-params", says="good"),
+    Seed("004", "aihc-pytorchjob.json", "aihc", lacks="pfs-pxE6jz"),
 )
 """By page: 000 and 003 create jobs by SDK and command line, 001 is `CreateJob`, 002 is SCM's, 004 AIHC's."""
 

@@ -39,10 +39,11 @@ class Stack:
     """One console; `start` and `stop` may be called again and again.
 
     `environ` is added to the environment of everything it starts.  `home` is short, because the path of a
-    Unix socket is.
+    Unix socket is.  `checkout` has its programs; another one than this has other tables, and makes them.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None, checkout: Path = CHECKOUT) -> None:
+        self.checkout = checkout
         self.home = Path(tempfile.mkdtemp(prefix="jc-"))
         self.port = free_port()
         self.ssh_port = free_port()
@@ -65,7 +66,8 @@ class Stack:
             name = f"stack_{self.port}_{secrets.token_hex(4)}"
             self.environ["DATABASE_URL"] = fresh_database(url, name, prepared.template(url))
         self._process: subprocess.Popen[bytes] | None = None
-        prepared.copy_home(self.home)
+        if checkout == CHECKOUT:
+            prepared.copy_home(self.home)
 
     # --- start and stop ----------------------------------------------------------------------------------
 
@@ -74,7 +76,7 @@ class Stack:
         with (self.home / "console.out").open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "console.run"],
-                cwd=CHECKOUT,
+                cwd=self.checkout,
                 env=self.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -180,7 +182,7 @@ class Stack:
         """
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=CHECKOUT,
+            cwd=self.checkout,
             env=self.environ,
             input=stdin,
             capture_output=True,
@@ -214,9 +216,9 @@ class Stack:
 
 
 @contextmanager
-def running(environ: Mapping[str, str] | None = None) -> Iterator[Stack]:
+def running(environ: Mapping[str, str] | None = None, checkout: Path = CHECKOUT) -> Iterator[Stack]:
     """A console for the length of a `with`, gone without a trace afterwards."""
-    stack = Stack(environ)
+    stack = Stack(environ, checkout)
     try:
         stack.start()
         yield stack

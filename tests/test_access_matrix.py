@@ -36,6 +36,7 @@ from jobs.models import (
     PersonalSecret,
     Replica,
     SshKey,
+    StackDump,
     Sweep,
     SweepRun,
     Template,
@@ -50,6 +51,7 @@ from quotas.accounts.session_store import reference_of
 from quotas.models import AccessKey, AccessToken, Cluster, Role, SignIn, User
 from tests.confirmed import confirm
 from tests.factories import (
+    attempt_of,
     make_cluster,
     make_endpoint,
     make_job,
@@ -161,9 +163,19 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_convert": ("post", S),
     "job_form_change": ("post", S),
     "job_form_read": ("post", S),
-    "jobs_stop": ("post", S),
+    "jobs_change": ("post", S),
+    "jobs_compare": ("get", S),
+    "jobs_export": ("get", S),
+    "job_view_save": ("post", S),
+    "job_view_delete": ("post", S),
+    "job_columns": ("post", S),
+    "job_star": ("post", L),
+    "job_label": ("post", C),
     "job": ("get", L),
     "job_logs": ("get", R),
+    "job_merged_logs": ("get", R),
+    "job_stacks": ("get", R),
+    "job_stacks_new": ("post", C),
     "job_stream": ("get", L),
     "job_history": ("get", R),
     "job_difference": ("post", S),
@@ -183,6 +195,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_files_content": ("get", C),
     "job_files_zip": ("post", C),
     "job_files_change": ("post", C),
+    "job_files_keep": ("post", C),
+    "job_files_dataset": ("post", C),
     "endpoint_open": ("get", C),
     "job_opening": ("get", C),
     "start": ("get", S),
@@ -239,12 +253,19 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_hold": ("post", C),
     "api_job_release": ("post", C),
     "api_job_endpoints": ("get", C),
+    "api_job_ssh_access": ("post", C),
     "api_job_events": ("get", R),
+    "api_job_stacks": ("get", R),
+    "api_job_stacks_one": ("get", R),
     "api_job_logs": ("get", R),
+    "api_job_merged_logs": ("get", R),
+    "api_job_training_metrics": ("get", R),
     "api_job_stream": ("get", L),
     "api_job_files": ("get", C),
     "api_job_files_content": ("get", C),
     "api_job_files_zip": ("get", C),
+    "api_job_files_keep": ("post", C),
+    "api_job_files_dataset": ("post", C),
     "api_job_files_folder": ("post", C),
     "api_job_files_rename": ("post", C),
     "sweeps": ("get", S),
@@ -339,6 +360,7 @@ BUTTONS = [
 
 READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R and "sweep" not in name]
 """A sweep is never public, whatever its jobs are."""
+STACK_DUMPS = {"job_stacks": "pk", "api_job_stacks_one": "dump"}
 SIGN_OUT = {"logout", "account_logout"}
 """Ends at the sign-in page whoever asks."""
 
@@ -492,6 +514,10 @@ class World:
         SweepRun.objects.get_or_create(sweep=made, job=job, number=1)
         return made
 
+    def _stack_dump(self) -> int:
+        """A stack dump of the job."""
+        return StackDump.objects.get_or_create(attempt=attempt_of(self.job))[0].pk
+
     def _of_template(self, name: str) -> dict[str, Any]:
         """The arguments of an address about a template of the owner's, offered where that is needed."""
         owner = self.users["owner"]
@@ -536,6 +562,8 @@ class World:
             return {"public_id": self._sweep().public_id}
         if name == "api_uploads_tree":
             return {"sha256": uploaded_trees.make(owner, Tree(())).sha256}
+        if name in STACK_DUMPS:
+            return {"public_id": self.job.public_id, STACK_DUMPS[name]: self._stack_dump()}
         if name in OF_TEMPLATES:
             return self._of_template(name)
         return words.get(name)

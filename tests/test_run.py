@@ -38,6 +38,12 @@ def test_folders_run_without_database_contain_no_database_tests(folder: str) -> 
     assert [path for path in files(folder) if any(word in path.read_text() for word in asks)] == []
 
 
+@pytest.mark.parametrize("folder", run.OF_PAGES)
+def test_folders_of_pages_contain_no_test_of_one_database(folder: str) -> None:
+    assert files(folder)
+    assert [path for path in files(folder) if "mark.sqlite" in path.read_text()] == []
+
+
 def test_kill_tests_are_in_folders_run_with_kills() -> None:
     killing = {path for path in files("tests") if "mark.kill" in path.read_text()} - {Path(__file__)}
     looked = [CHECKOUT / name for name in run.WITH_KILLS]

@@ -169,7 +169,9 @@ def test_slurm_page_leads_to_the_first_job_by_each_way(
     _before, first, *rest = re.split(r"^### .*\n", done.stdout, flags=re.MULTILINE)
     for said, user in zip([first, *rest], ["root", *(way.user for way in ways.values())], strict=False):
         assert f"Hello from {os.uname().nodename}, as {user}\n" in said, told
-        assert re.search(r"^\w{12}  SUCCEEDED .* first-job$", said, re.MULTILINE), told
+        assert re.search(r"^\w{12}  SUCCEEDED .* first-job  All replicas succeeded\.$", said, re.MULTILINE), (
+            told
+        )
         assert "Everything is there. Tried: cpu1, cpu2, gpu1, gpu2" in said, told
     marks = re.findall(r"^### (.*)=(\d+)$", done.stdout, re.MULTILINE)
     assert len(marks) == len(ways) + 2, told

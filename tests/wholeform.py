@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.dialects.fault_arguments import WITH_FIELD, Vendor
+
 EXPECTED: Final[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "whole-form.json").read_text(encoding="utf-8")
 )
@@ -19,6 +21,15 @@ VALUES: Final = {
     "tags-0-value": "vision",
     "roles-0-image": "registry.example.com/team/train:2",
     "roles-0-command": "python train.py",
+    "roles-0-shared-paths": "/shared",
+    "roles-0-init-containers-0-name": "fetch",
+    "roles-0-init-containers-0-image": "registry.example.com/team/fetch:1",
+    "roles-0-init-containers-0-command": "fetch && check",
+    "roles-0-init-containers-0-env": "FROM=there\nTOKEN=$SECRET:FETCH",
+    "roles-0-sidecars-0-name": "metrics",
+    "roles-0-sidecars-0-image": "registry.example.com/team/metrics:1",
+    "roles-0-sidecars-0-command": '["metrics", "--all"]',
+    "roles-0-sidecars-0-env": "LEVEL=all",
     "env-0-name": "EPOCHS",
     "env-0-value": "3",
     "datasets-0-id": "d-1",
@@ -59,6 +70,8 @@ VALUES: Final = {
     "roles-0-nodes-labels": "zone=a",
     "roles-0-min-failed": "2",
     "roles-0-min-succeeded": "1",
+    "roles-0-restart-condition": "exit_code",
+    "roles-0-restart-limit": "2",
     "quota": "default",
     "priority": "7",
     "idle": "accept",
@@ -90,6 +103,7 @@ VALUES: Final = {
     "gateway": "eth1",
     "fault-tolerance": "on",
     "fault-arguments": "--own=1",
+    "fault-patterns": "lost shard [0-9]+",
     "fault-job-execution-mode": "Sync",
     "fault-enable-job-restart": "True",
     "fault-max-num-of-job-restart": "5",
@@ -104,7 +118,12 @@ VALUES: Final = {
     "sanity-check": "on",
     "sanity-arguments": "--own=2",
     "sanity-sanity-check-timing": "AfterJobFaultTolerant",
+    "sanity-sanity-check-timeout": "457",
     "sanity-sanity-check-timeout-ops": "MarkJobFail",
+    "alert": "gpu",
+    "alert-comparison": "above",
+    "alert-value": "90",
+    "alert-minutes": "5",
     "tensorboard": "on",
     "tensorboard-path": "/root/logs",
     "instance-role": "default",
@@ -123,6 +142,7 @@ LEFT_OUT: Final = {
     "conda": "instead of a virtual environment",
     "venv": "instead of conda",
     "option-customPortNumPerWorker": "not beside a list, and not on Lingjun",
+    **{f"fault-{each.name}": "of AIHC" for each in WITH_FIELD if each.vendor is Vendor.AIHC},
     "option-RayRuntimeEnv": "of Ray",
     "option-RayRedisAddress": "of Ray",
     "option-RayRedisUsername": "of Ray",

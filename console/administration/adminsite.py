@@ -47,6 +47,7 @@ class ConsoleAdminSite(Site):
             accounts,
             day,
             incidents,
+            interruptions,
             quota_tree,
             tables,
         )
@@ -67,6 +68,7 @@ class ConsoleAdminSite(Site):
             path("tables/download/", self.admin_view(tables.download), name="site_download"),
             path("tables/<slug:name>/", self.admin_view(tables.page), name="table"),
             path("tables/<slug:name>/download/", self.admin_view(tables.download), name="table_download"),
+            path("interruptions/", self.admin_view(interruptions.page), name="interruptions"),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]
@@ -118,6 +120,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Overview"), "dashboard", "index", ""),
             (_("Quota tree"), "account_tree", "quota_trees", ""),
             (_("Incidents"), "emergency_home", "incidents", ""),
+            (_("Interruptions"), "report", "interruptions", ""),
             (_("Maintenance"), "construction", "quotas_maintenance_changelist", "quotas.view_maintenance"),
             (_("Banners"), "campaign", "quotas_banner_changelist", "quotas.view_banner"),
         ),
@@ -147,6 +150,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Code sources"), "code", "jobs_codesource_changelist", "jobs.view_codesource"),
             (_("VPCs"), "lan", "jobs_vpc_changelist", "jobs.view_vpc"),
             (_("RAM roles"), "badge", "jobs_ramrole_changelist", "jobs.view_ramrole"),
+            (_("Storage"), "folder_managed", "jobs_sitestorage_changelist", "jobs.view_sitestorage"),
         ),
         _group(
             request,

@@ -25,6 +25,7 @@ from jobs.models import (
     LogSink,
     PersonalSecret,
     RamRole,
+    SiteStorage,
 )
 from quotas import encryption
 from quotas.clusters.encrypted_settings import MARK
@@ -79,6 +80,7 @@ COLUMNS: Final = (
     Column(LogSink, "ciphertext"),
     Column(PersonalSecret, "ciphertext"),
     Column(RamRole, "ciphertext"),
+    Column(SiteStorage, "ciphertext"),
 )
 
 

@@ -19,6 +19,7 @@ from console.monitoring import disk
 from console.monitoring.probes import is_operator
 from console.sign_in import outbox
 from jobs.access import sshhost
+from jobs.client.wheel_builder import version
 from jobs.live import heartbeats
 
 log = structlog.stdlib.get_logger()
@@ -53,7 +54,11 @@ def healthz(request: HttpRequest) -> HttpResponse:
     """
     found = cache.get_or_set("console.monitoring.health", parts, CACHE_SECONDS) or {}
     healthy = set(found.values()) == {OK}
-    body = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
+    body = (
+        {"healthy": healthy, "version": version(), "parts": found}
+        if is_operator(request)
+        else {"healthy": healthy}
+    )
     return JsonResponse(body, status=200 if healthy else 503)
 
 
@@ -61,13 +66,26 @@ def parts() -> dict[str, str]:
     """Every part by name, `ok` or what is wrong with it; may take a second for each worker."""
     checks: dict[str, Callable[[], str]] = {"database": _database, "broker": _broker}
     checks |= {f"worker-{queue}": partial(_worker, queue) for queue in settings.CONSOLE_WORKERS}
-    checks |= {part: partial(_gives_signs, part) for part in ("beat", "watch")}
-    checks |= {"ssh": _ssh, "disk": _disk}
+    checks |= {**_signs(), "disk": _disk}
+    return {"web": OK} | {name: _answer(name, check) for name, check in checks.items()}
+
+
+def signs() -> dict[str, str]:
+    """Return what the parts have said of themselves, `ok` or what is wrong; none is asked.
+
+    Raises RedisError.
+    """
+    return {name: check() for name, check in _signs().items()}
+
+
+def _signs() -> dict[str, Callable[[], str]]:
+    checks: dict[str, Callable[[], str]] = {part: partial(_gives_signs, part) for part in ("beat", "watch")}
+    checks["ssh"] = _ssh
     if settings.CONSOLE_LDAP:
         checks["directory"] = partial(_report_trouble, "directory")
     if settings.CONSOLE_MAIL:
         checks[outbox.MAIL] = partial(_report_trouble, outbox.MAIL)
-    return {"web": OK} | {name: _answer(name, check) for name, check in checks.items()}
+    return checks
 
 
 def _answer(name: str, check: Callable[[], str]) -> str:

@@ -1,6 +1,7 @@
 """From a folder to a running console, and back: the whole of `make run` in the order in which it happens."""
 
 import os
+import shutil
 from pathlib import Path
 
 from console.configuration import config, keys
@@ -29,6 +30,7 @@ def run() -> None:
         print("Starting Job Console …", flush=True)
         _write_configuration(folder, private_socket(home), password)
         os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(_empty(folder / "timings"))
         child_processes.gather()
         message = _bootstrap() + _certificate()
         supervise(folder / "supervisord.conf", TerminalMessages(folder, url, config.HOSTS, message).each_step)
@@ -61,6 +63,13 @@ def _write_configuration(folder: Path, socket: Path, password: str) -> None:
     listed = programs.programs(redis, config.WORKERS)
     text = programs.supervisord_config(listed, checkout=CHECKOUT, root=os.geteuid() == 0)
     _write(folder / "supervisord.conf", text)
+
+
+def _empty(folder: Path) -> Path:
+    """Return `folder`, without what programs of an earlier start left in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
 
 
 def _write(path: Path, text: str) -> None:

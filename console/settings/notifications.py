@@ -36,7 +36,7 @@ CONSOLE_NOTICE_GATHER_SECONDS = env.seconds(
     "CONSOLE_NOTICE_GATHER_SECONDS", 2, "What happens within so long of each other is one message."
 )
 CONSOLE_NOTICE_GAP_SECONDS = env.seconds(
-    "CONSOLE_NOTICE_GAP_SECONDS", 30, "Two messages to the same channel are at least so far apart."
+    "CONSOLE_NOTICE_GAP_SECONDS", 60, "Two messages to the same channel are at least so far apart."
 )
 CONSOLE_NOTICE_TRIES = env.integer(
     "CONSOLE_NOTICE_TRIES",

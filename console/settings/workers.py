@@ -63,6 +63,18 @@ CONSOLE_FAULT_SECONDS = env.seconds(
     "The output of running jobs with fault tolerance is looked at so often.",
     least=1,
 )
+CONSOLE_FAULT_RESTARTS_PER_DAY = env.integer(
+    "CONSOLE_FAULT_RESTARTS_PER_DAY",
+    24,
+    "Automatic fault tolerance restarts a job at most so often in 24 hours, whatever its faults are.",
+    least=1,
+)
+CREDENTIALS_SECONDS = env.seconds(
+    "CONSOLE_CREDENTIALS_SECONDS",
+    15,
+    "Credentials of roles are renewed so often on Slurm, where half of their time is over.",
+    least=1,
+)
 CONSOLE_MEASURE_SECONDS = env.seconds(
     "CONSOLE_MEASURE_SECONDS", 60, "What running jobs use is measured so often.", least=1
 )
@@ -77,6 +89,12 @@ TIDY_SECONDS = env.seconds(
 )
 FORWARD_LOGS_SECONDS = env.seconds(
     "CONSOLE_FORWARD_LOGS_SECONDS", 5, "New lines of logs are sent to log sinks so often.", least=0.5
+)
+TRAINING_METRICS_SECONDS = env.seconds(
+    "CONSOLE_TRAINING_METRICS_SECONDS",
+    5,
+    "New output of jobs is read for training metrics so often.",
+    least=0.5,
 )
 NOTIFICATIONS_SECONDS = env.seconds(
     "CONSOLE_NOTICES_SECONDS", 5, "Notifications that are due are looked for so often.", least=0.5
@@ -103,6 +121,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
     "forward-logs": _every(FORWARD_LOGS_SECONDS, "forward_logs", "logs"),
+    "training-metrics": _every(TRAINING_METRICS_SECONDS, "collect_training_metrics", "logs"),
     "notices": _every(NOTIFICATIONS_SECONDS, "notices", "notices"),
     "watch-notices": _every(WATCH_NOTIFICATIONS_SECONDS, "watch_notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
@@ -118,6 +137,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     ),
     "signatures": _every(600, "delete_expired_signatures", "logs"),
     "audit": _every(3600, "delete_old_audit_entries", "logs"),
+    "credentials": _every(CREDENTIALS_SECONDS, "sweep_credentials", "logs"),
     "faults": _every(CONSOLE_FAULT_SECONDS, "watch_faults", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
     "uploads": _every(600, "remove_expired_uploads", "logs"),

@@ -94,7 +94,11 @@ def export() -> dict[str, dict[str, dict[str, Any]]]:
     document: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, model in ASSETS.items():
         rows = model._default_manager.filter(retired_at=None).select_related("workspace")  # noqa: SLF001
-        found = {row.key: _lean(_values(row, kind), kind) for row in rows.order_by("key")}
+        found = {
+            row.key: _lean(_values(row, kind), kind)
+            for row in rows.order_by("key")
+            if not (isinstance(row, Dataset) and row.source == Dataset.Source.UPLOAD)  # stored here alone
+        }
         if found:
             document[str(kind)] = found
     return document

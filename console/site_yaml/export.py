@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from console.site_yaml import assets
+from console.site_yaml import assets, log_sinks, storage
 from console.site_yaml.shape import IdleShape
 from jobs.dialects.yaml_text import emitter
 from quotas import egress
@@ -38,6 +38,7 @@ def export() -> str:
         "people": {row.get_username(): {"unix_name": row.unix_name} for row in _named_by_hand()},
         "workspaces": {row.slug: _workspace(row) for row in Workspace.objects.order_by("slug")},
         "assets": assets.export(),
+        "storage": storage.export(),
     }
     return emitter.write({key: value for key, value in document.items() if value})
 
@@ -109,9 +110,10 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "egress": _egress(workspace),
         "members": {row.user.get_username(): str(row.role) for row in members},
         "quotas": quotas,
+        "log_sinks": log_sinks.export(workspace),
     }
     usual = {"vendor_id": "", "description": "", "egress": str(EgressKind.INTERNET)}
-    return _lean(values, {**usual, "members": {}, "quotas": {}})
+    return _lean(values, {**usual, "members": {}, "quotas": {}, "log_sinks": {}})
 
 
 def _egress(workspace: Workspace) -> str | list[str]:

@@ -18,7 +18,7 @@ from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.site_yaml import assets
+from console.site_yaml import assets, log_sinks, storage
 from console.site_yaml.export import MICRO, number
 from console.site_yaml.parser import Fault, Read, Wrong
 from console.site_yaml.shape import IdleShape, QuotaShape, SpecShape, SpotShape, WorkspaceShape
@@ -133,6 +133,7 @@ class _Applying:
         self._nodes_and_prices()
         self._specs()
         self._assets()
+        self._storage()
         self._check_trees()
         if self._faults:
             transaction.set_rollback(True)
@@ -219,6 +220,13 @@ class _Applying:
             if row.pk is not None:
                 self._members(row, shape, pointer)
                 self._quotas(row, shape, pointer)
+                self._log_sinks(row, shape, f"{pointer}/log_sinks")
+
+    def _log_sinks(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
+        left_out = log_sinks.apply(workspace, shape.log_sinks, pointer, self._apply_row, self._fault)
+        if self._prune and "log_sinks" in shape.model_fields_set:
+            for row, at in left_out:
+                self._remove(row, at)
 
     def _egress(self, wanted: str | list[str], pointer: str) -> list[str]:
         if not isinstance(wanted, list):
@@ -419,6 +427,18 @@ class _Applying:
             if not row.is_retired:
                 changes.take_away(row)
                 self._applied.changes.append(Change("delete", at))
+
+    def _storage(self) -> None:
+        """After workspaces and clusters, which they name."""
+        applying = storage.Applying(self._site.storage, self._apply_row, self._fault, self._note)
+        if self._prune and "storage" in self._site.model_fields_set:
+            for row, at in applying.left_out():
+                self._remove(row, at)
+        applying.run()
+
+    def _note(self, pointer: str, values: Mapping[str, tuple[Any, Any]]) -> None:
+        """Report a change of what belongs to a row."""
+        self._applied.changes.append(Change("update", pointer, values))
 
     def _spec_scope(
         self, shape: SpecShape, at: str, spaces: Mapping[str, Workspace]

@@ -122,10 +122,21 @@ class QuotaShape(_Part):
     quotas: dict[Slug, QuotaShape] = {}
 
 
+class LogSinkShape(_Part):
+    """A server that gets the logs of a workspace's jobs.  A password or token is entered in the admin."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2000)]
+    format: Literal["loki", "elasticsearch", "ndjson"] = "loki"
+    auth: Literal["none", "basic", "bearer"] = "none"
+    username: Annotated[str, Field(max_length=200, pattern="^[^:]*$")] = ""
+    labels: dict[str, str] = {}
+    enabled: bool = True
+
+
 class WorkspaceShape(_Part):
     """A workspace; its quotas stand below the clusters that they are of.
 
-    Without `egress` it keeps the one that it has.
+    Without `egress` it keeps the one that it has, without `log_sinks` those.
     """
 
     name: Annotated[str, Field(max_length=200)] = ""
@@ -139,6 +150,7 @@ class WorkspaceShape(_Part):
     ] = None
     members: dict[str, RoleName] = {}
     quotas: dict[Slug, dict[Slug, QuotaShape]] = {}
+    log_sinks: dict[Annotated[str, Field(min_length=1, max_length=100)], LogSinkShape] = {}
 
 
 class PersonShape(_Part):
@@ -226,6 +238,30 @@ class AssetsShape(_Part):
     roles: dict[Slug, RoleShape] = {}
 
 
+class StorageShape(_Part):
+    """What this site has for an id or address of storage in job files: a folder or a bucket.
+
+    Without `workspaces` or `clusters` it is for all of them.  A secret key is entered in the admin.
+    """
+
+    address: Annotated[str, Field(max_length=1000, description="as job files name it; default: the name")] = (
+        ""
+    )
+    folder: Annotated[str, Field(max_length=1000)] = ""
+    bucket: Annotated[str, Field(max_length=1000)] = ""
+    endpoint: Annotated[str, Field(max_length=500)] = ""
+    region: Annotated[str, Field(max_length=64)] = ""
+    access_key: Annotated[str, Field(max_length=200)] = ""
+    mount_path: Annotated[str, Field(max_length=500)] = ""
+    read_only: bool = False
+    workspaces: Annotated[list[Slug], Field(min_length=1)] | None = None
+    clusters: Annotated[list[Slug], Field(min_length=1)] | None = None
+    folders: Annotated[
+        dict[Slug, Annotated[str, Field(min_length=1, max_length=1000)]],
+        Field(description="of clusters on which the folder differs"),
+    ] = {}
+
+
 class Site(_Part):
     """The whole file."""
 
@@ -236,6 +272,7 @@ class Site(_Part):
     people: dict[str, PersonShape] = {}
     workspaces: dict[Slug, WorkspaceShape] = {}
     assets: AssetsShape = AssetsShape()
+    storage: dict[Annotated[str, Field(min_length=1, max_length=200)], StorageShape] = {}
 
 
 def json_schema() -> dict[str, Any]:

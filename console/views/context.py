@@ -10,6 +10,7 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from console.views.banners import list_notices
+from jobs.client.wheel_builder import version
 from jobs.notifications import inbox
 from quotas.access import administered_by, workspaces_of
 from quotas.models import User
@@ -20,6 +21,7 @@ MOST_WORKSPACES = 200
 def frame(request: HttpRequest) -> dict[str, Any]:
     """The navigation, the workspaces and what holds for the whole console, for templates/base.html."""
     return {
+        "version": version(),
         "notices": SimpleLazyObject(lambda: list_notices(request)),
         "nav": SimpleLazyObject(lambda: navigation(request)),
         "workspaces": SimpleLazyObject(lambda: workspaces(request)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.http import content_disposition_header
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
@@ -13,7 +14,13 @@ from jobs.web.http import SignedIn, page, signed_in
 @require_safe
 @signed_in
 def show(request: SignedIn, name: str = documentation.FIRST) -> HttpResponseBase:
-    """Show a page of the documentation."""
+    """Show a page of the documentation, or send a file to which one links."""
+    if name in documentation.files():
+        path = documentation.DOCS / name
+        as_download = {
+            "Content-Disposition": content_disposition_header(as_attachment=True, filename=path.name)
+        }
+        return HttpResponse(path.read_bytes(), content_type="application/octet-stream", headers=as_download)
     if name not in documentation.pages():
         raise Http404
     return page(request, "console/documentation.html", {"shown": documentation.render(name)})

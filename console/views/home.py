@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_safe
 
 from jobs.api.vendors.aihc.api import AihcV2
-from jobs.lifecycle import pending_reasons
+from jobs.lifecycle import failure_lines, pending_reasons
 from jobs.live import bus
 from jobs.models import Draft, Job
 from jobs.states import LIVE, TERMINAL, State
@@ -51,6 +51,7 @@ def _jobs(user: User) -> dict[str, Any]:
     going = list(mine.filter(state__in=GOING).order_by("-pk")[: MOST_GOING + 1])
     pending_reasons.load_reasons(going)
     ended = list(mine.filter(state__in=ENDED).order_by("-pk")[:MOST_ENDED])
+    failure_lines.load_failures(user, ended)
     return {
         "going": going[:MOST_GOING],
         "more_going": len(going) > MOST_GOING,

@@ -14,9 +14,10 @@ from django.views.decorators.http import require_safe
 
 from console import documentation
 from jobs import messages
+from jobs.search.job_pages import find_jobs
+from jobs.search.query import JobQuery, Term
 from jobs.states import State
 from jobs.web.http import SignedIn, signed_in
-from jobs.web.job_list import Filters, list_jobs
 from quotas.models import AccessKey, AccessToken
 
 MOST: Final = 8
@@ -48,8 +49,9 @@ def search(request: SignedIn) -> HttpResponseBase:
 
 
 def _jobs(request: SignedIn, text: str) -> Iterator[Item]:
-    """Yield jobs by the beginning of their name, or by any id."""
-    for job in list_jobs(request.user, Filters(q=text), MOST).jobs if text else ():
+    """Yield jobs by a part of their name, or by any id."""
+    query = JobQuery((Term("", text),))
+    for job in find_jobs(request.user, query, MOST) if text else ():
         hint = f"{messages.state_label(State(job.state))} · {job.public_id}"
         yield Item(label=job.name, url=reverse("job", args=[job.public_id]), hint=hint, icon="list-details")
 

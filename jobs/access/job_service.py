@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -18,13 +18,15 @@ import structlog
 from django.db import DatabaseError
 
 from jobs.access.gateway.asgi import Receive, Reply, Scope, Send, answer
-from jobs.access.instance_roles import credentials, tokens
-from jobs.access.instance_roles.sts import Credentials
+from jobs.access.instance_roles import answers, credentials, tokens
 from jobs.live.thread_pool import run_in_thread
-from jobs.models import Attempt, RamRole, Replica
+from jobs.models import Attempt, RamRole, Replica, TrainingSeries
 from jobs.node.network.request_head import MAX_BODY
-from jobs.node.network.service import ALIBABA_PATH, ATTEMPT, AWS_PATH, REPLICA
+from jobs.node.network.service import ALIBABA_PATH, ATTEMPT, AWS_PATH, MLFLOW_PATH, REPLICA
 from jobs.states import REPLICA_TERMINAL, TERMINAL, State
+from jobs.tracking import mlflow
+from jobs.tracking.runs import TrackingError
+from jobs.training_metrics.series import Origin
 
 log = structlog.get_logger(__name__)
 
@@ -34,9 +36,11 @@ _POSITION: Final = re.compile(rb"0|[1-9][0-9]{0,6}")
 class RequestRefused(Exception):
     """The request is refused with `status`."""
 
-    def __init__(self, status: HTTPStatus) -> None:
+    def __init__(self, status: HTTPStatus, content: Mapping[str, Any] | None = None) -> None:
+        """With the object of the answer, if it is not the usual one."""
         super().__init__(status)
         self.status = status
+        self.content = content or {"error": status.phrase}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +81,36 @@ def describe_job(request: ServiceRequest) -> Mapping[str, Any]:
 
 def give_alibaba_credentials(request: ServiceRequest) -> Mapping[str, Any]:
     """Return credentials of the job's role as Alibaba's SDKs read them (ALIBABA_CLOUD_CREDENTIALS_URI)."""
-    found = _find_credentials(request, RamRole.Provider.ALIBABA)
-    return {
-        "Code": "Success",
-        "AccessKeyId": found.access_key_id,
-        "AccessKeySecret": found.secret,
-        "SecurityToken": found.token,
-        "Expiration": _format_time(found.expires_at),
-    }
+    return _give_credentials(request, RamRole.Provider.ALIBABA)
 
 
 def give_aws_credentials(request: ServiceRequest) -> Mapping[str, Any]:
     """Return credentials of the job's role as AWS's SDKs read them, to whoever shows the attempt's token."""
     if not tokens.is_token(request.authorization, request.caller.attempt.key):
         raise RequestRefused(HTTPStatus.UNAUTHORIZED)
-    found = _find_credentials(request, RamRole.Provider.AWS)
-    return {
-        "AccessKeyId": found.access_key_id,
-        "SecretAccessKey": found.secret,
-        "Token": found.token,
-        "Expiration": _format_time(found.expires_at),
-    }
+    return _give_credentials(request, RamRole.Provider.AWS)
 
 
-def _find_credentials(request: ServiceRequest, provider: RamRole.Provider) -> Credentials:
+def track(operation: mlflow.Operation, request: ServiceRequest) -> Mapping[str, Any]:
+    """Serve an operation of MLflow's API for the replica that asks."""
+    caller = request.caller
+    attempt = caller.attempt
+    origin = Origin(
+        attempt.job_id,
+        caller.role,
+        attempt.number,
+        attempt.job.run_number,
+        TrainingSeries.Source.MLFLOW,
+    )
+    try:
+        return operation(origin, mlflow.parse_request(request.query, request.body))
+    except TrackingError as error:
+        status = mlflow.STATUS.get(error.code, HTTPStatus.BAD_REQUEST)
+        content = {"error_code": error.code, "message": error.message}
+        raise RequestRefused(status, content) from error
+
+
+def _give_credentials(request: ServiceRequest, provider: RamRole.Provider) -> Mapping[str, Any]:
     attempt = request.caller.attempt
     role = credentials.role_of(attempt.job)
     if role is None or role.provider != provider:
@@ -108,17 +118,17 @@ def _find_credentials(request: ServiceRequest, provider: RamRole.Provider) -> Cr
     found = credentials.CACHE.find(attempt, role)
     if found is None:
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE)
-    return found
-
-
-def _format_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return answers.render(provider, found)
 
 
 ROUTES: Final[Mapping[tuple[str, str], Route]] = {
     ("GET", "/v1/job"): describe_job,
     ("GET", ALIBABA_PATH): give_alibaba_credentials,
     ("GET", AWS_PATH): give_aws_credentials,
+    **{
+        (method, MLFLOW_PATH + path): partial(track, operation)
+        for (method, path), operation in mlflow.OPERATIONS.items()
+    },
 }
 """Everything that a job may ask.  Routes block, raise RequestRefused, and return the object of the answer."""
 
@@ -137,7 +147,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         )
         reply = _reply(HTTPStatus.OK, found)
     except RequestRefused as refused:
-        reply = _reply(refused.status, {"error": refused.status.phrase})
+        reply = _reply(refused.status, refused.content)
     except DatabaseError as error:
         log.warning("job_service_unavailable", problem=type(error).__name__)
         status = HTTPStatus.SERVICE_UNAVAILABLE

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_ssh_private_key,
 )
+from django.conf import settings
+from django.http.request import split_domain_port
 
 from jobs.access.sshkeys import fingerprint_of
 
@@ -64,6 +66,11 @@ def public_key(home: Path) -> str:
         return _public(home).read_text(encoding="ascii").strip()
     except OSError:
         return ""
+
+
+def name(request_host: str) -> str:
+    """The name or address under which people reach the gateway: the setting, else that of their request."""
+    return str(settings.CONSOLE_SSH_HOST) or split_domain_port(request_host)[0].strip("[]")
 
 
 def fingerprint(home: Path) -> str:

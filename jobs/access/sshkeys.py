@@ -112,6 +112,18 @@ def make(user: User, job: Job) -> tuple[SshKey, str]:
         return _store(user, job, read(public), job.name), private
 
 
+def add_for_job(user: User, job: Job, text: str) -> SshKey:
+    """Add a key of `user` for `job` alone, unless it is there; remove those of ended jobs.  Raises BadKey."""
+    offered = read(text)
+    SshKey.objects.filter(user=user, job__state__in=TERMINAL).delete()
+    mine = SshKey.objects.filter(user=user, job=job)
+    if there := mine.filter(fingerprint=offered.fingerprint).first():
+        return there
+    if mine.count() >= MOST_KEYS:
+        raise BadKey("too_many", most=MOST_KEYS)
+    return _store(user, job, offered, job.name)
+
+
 def _store(user: User, job: Job | None, offered: PublicKey, title: str) -> SshKey:
     try:
         with transaction.atomic():

@@ -109,7 +109,18 @@ class ClusterForm(forms.ModelForm[Cluster]):
 
     class Meta:
         model = Cluster
-        fields = ("slug", "name", "region", "backend", "config", "admission", "enabled", "shows_addresses")
+        fields = (
+            "slug",
+            "name",
+            "region",
+            "backend",
+            "config",
+            "admission",
+            "enabled",
+            "shows_addresses",
+            "cordons_faulty",
+            "cordon_percent",
+        )
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)

@@ -23,6 +23,7 @@ from jobs.models import (
     PersonalSecret,
     Replica,
     Run,
+    SanityCheck,
 )
 from jobs.states import FINAL, State
 from quotas.access import administers
@@ -147,6 +148,16 @@ admin.site.register(
     list_filter=("state",),
     list_select_related=("attempt",),
     search_fields=("attempt__key__startswith", "node__exact"),
+)
+
+
+admin.site.register(
+    SanityCheck,
+    MachineWritten,
+    list_display=("attempt", "run", "status", "failed_nodes"),
+    list_filter=("status",),
+    list_select_related=("attempt",),
+    search_fields=("attempt__key__startswith",),
 )
 
 

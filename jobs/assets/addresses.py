@@ -55,6 +55,8 @@ def check_place(uri: str, source: str) -> None:
     if source in FILES:
         _check_folder(uri)
         return
+    if source == _Source.UPLOAD:
+        raise Wrong("of_the_console")
     parts = _split(uri)
     if parts.password is not None or parts.username:
         raise Wrong("login_in_address")

@@ -9,7 +9,7 @@ from django.utils.crypto import get_random_string
 
 from jobs.backends import registry
 from jobs.live import triggers
-from jobs.models import Asset, AssetCheck, AssetKind
+from jobs.models import Asset, AssetCheck, AssetKind, Dataset
 from jobs.models.assets import KEY_LENGTH, KEY_LETTERS
 from quotas.access import may_submit_in
 from quotas.models import Quota, User
@@ -28,6 +28,12 @@ class CheckRefused(Exception):
         self.code = code
 
 
+def can_check(asset: Asset) -> bool:
+    """Tell whether a node can try the asset: not what is carried, nor what the console itself stores."""
+    is_stored_here = isinstance(asset, Dataset) and asset.source == Dataset.Source.UPLOAD
+    return asset.KIND in TRIED and not is_stored_here
+
+
 def find_quota(user: User, asset: Asset) -> Quota | None:
     """Return a quota with which the person's jobs could use the asset."""
     spaces = may_submit_in(user)
@@ -41,7 +47,7 @@ def find_quota(user: User, asset: Asset) -> Quota | None:
 @transaction.atomic
 def request_check(user: User, asset: Asset, version: int | None = None) -> AssetCheck:
     """Request a check as the person, or return the one under way.  Raises Shut."""
-    if asset.KIND not in TRIED:
+    if not can_check(asset):
         raise CheckRefused("no_trial")
     mine = AssetCheck.objects.filter(asker=user, ended_at=None)
     before = mine.filter(kind=asset.KIND, key=asset.key, version=version).first()

@@ -171,6 +171,10 @@ class DatasetForm(GuardedForm):
         vpcs = self.fields["vpc"]
         assert isinstance(vpcs, forms.ModelChoiceField)
         vpcs.queryset = visibility.choices(owner, None, AssetKind.VPC)
+        if self.instance.source != Dataset.Source.UPLOAD:
+            source = self.fields["source"]
+            assert isinstance(source, forms.TypedChoiceField)
+            source.choices = [each for each in Dataset.Source.choices if each[0] != Dataset.Source.UPLOAD]
         self.fields["username"].label = _("Access key ID or user name")
         self.fields["password"].label = _("Access key secret or password")
         if self.instance.pk is not None:

@@ -8,7 +8,7 @@ handed to its engine, and goes the way of every other secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from django.db import transaction
@@ -19,7 +19,7 @@ from jobs.dialects.base import Parsed, Problem
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
 from jobs.models import Job, JobSecret, PersonalSecret
-from jobs.spec import ENV_NAME, JobSpec
+from jobs.spec import ENV_NAME, JobSpec, PodContainer
 from quotas.models import User
 
 NAME: Final = re.compile(ENV_NAME)
@@ -64,9 +64,19 @@ def find_names(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for position, mount in enumerate(spec.mounts):
         for name in placeholders.list_references(mount.uri):
             yield f"/mounts/{position}/uri", name
+    for ordinal, role in enumerate(spec.roles):
+        yield from _find_container_names(f"/roles/{ordinal}/init_containers", role.init_containers)
+        yield from _find_container_names(f"/roles/{ordinal}/sidecars", role.sidecars)
     if spec.code is not None:
         for name in placeholders.list_references(spec.code.uri):
             yield "/code/uri", name
+
+
+def _find_container_names(pointer: str, containers: Sequence[PodContainer]) -> Iterator[tuple[str, str]]:
+    for position, container in enumerate(containers):
+        for variable, value in container.env.items():
+            for name in placeholders.list_references(value):
+                yield f"{pointer}/{position}/env/{variable}", name
 
 
 def inherit_values(user: User, parsed: Parsed, origin: Job | None) -> dict[str, str]:

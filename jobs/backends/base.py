@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Final, NewType, Protocol, runtime_checkable
+from typing import Any, Final, NewType, Protocol, runtime_checkable
 
-from jobs.facilities import Facilities
+from jobs.facilities import Facilities, StorageMapping
+from jobs.node.supervisor.checkpoints import Checkpoint
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, ReplicaState, State, Unready
 from jobs.trees import Supplied
@@ -96,7 +97,8 @@ class Submission:
     field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
     job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
     JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
-    the trees that the job's places name (`jobs.trees.find_trees`), by their ids.  `options` are what an
+    the trees that the job's places name (`jobs.trees.find_trees`), by their ids.  `storage` are the site's
+    storage mappings on the cluster, by the id or address that job files call them.  `options` are what an
     sbatch script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
     `reserved` is what admission decided, by node; empty where the engine schedules.
 
@@ -116,6 +118,7 @@ class Submission:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoint_token: str = field(default="", repr=False)
     uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
+    storage: Mapping[str, StorageMapping] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     reserved: tuple[Reserved, ...] = ()
     is_check: bool = False
@@ -169,7 +172,8 @@ class ReplicaSeen:
     """One replica as the engine reports it.  Times are seconds since the epoch by the engine's clock,
     bounded by what the console saw; `log_path` is where its output lies when this machine can read it there;
     `commit` is what git fetched of the job's code.  `gpus` are the indexes of the GPUs that it has on its
-    node, None where the engine does not tell.
+    node, None where the engine does not tell.  `sanity` is the result of its sanity check
+    (`supervisor.sanity_file`), None where there is none.
     """
 
     role: str
@@ -187,6 +191,7 @@ class ReplicaSeen:
     limits: str = ""
     gpus: tuple[int, ...] | None = None
     endpoints: tuple[EndpointSeen, ...] = ()
+    sanity: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +200,7 @@ class Observation:
 
     `state` is PENDING, RUNNING or an end; `version` changes whenever anything here does, so that an
     unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.  `held`: it waits
-    to be released (`Holding`).
+    to be released (`Holding`).  `resumed` is the checkpoint from which its replicas resume.
     """
 
     state: State
@@ -207,6 +212,7 @@ class Observation:
     started_at: float | None = None
     ended_at: float | None = None
     held: bool = False
+    resumed: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,6 +455,17 @@ class Extending(Protocol):
 
         Repeating is harmless; raises Unreachable without an answer.
         """
+
+
+@runtime_checkable
+class CredentialFiles(Protocol):
+    """A backend whose jobs get the credentials of their role by a file that the console renews."""
+
+    def credentials_age_s(self, handle: Handle) -> float | None:
+        """Return the seconds since credentials were put there; None where there are none."""
+
+    def put_credentials(self, handle: Handle, text: str) -> None:
+        """Replace the credentials, the answer for SDKs as JSON; remove them with an empty text."""
 
 
 @dataclass(frozen=True, slots=True)

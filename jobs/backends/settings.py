@@ -33,6 +33,7 @@ def mark(message: str) -> str:
 _ = mark
 
 PROBLEMS: Final[Mapping[str, str]] = {
+    "became_mapping": _("Replaced by storage mappings: Administration › Storage, or storage in site.yaml."),
     "characters": _("Contains characters that are not allowed."),
     "choice": _("Must be one of: %(expected)s."),
     "kind": _("Wrong type: %(kind)s expected."),
@@ -40,9 +41,6 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_namenode": _("%(value)s: enter hdfs://host:port and http://host:port or https://host:port."),
     "other": _("Invalid value: %(error)s."),
     "ports": _("Enter two port numbers from %(least)s to 65535, the smaller one first."),
-    "storage_bucket": _("Enter the address of an object store without a login, e.g. s3://bucket/folder."),
-    "storage_folder": _("Enter the absolute path of a folder on the nodes."),
-    "storage_target": _("Enter a folder or a bucket, not both."),
     "too_large": _("Must be at most %(bound)s."),
     "too_small": _("Must be at least %(bound)s."),
     "unknown": _("Unknown setting."),
@@ -59,6 +57,10 @@ NAMENODES: Final = (
     ),
 )
 """Label and help text of the setting `hdfs`."""
+
+
+FORMER_STORAGE: Final = "datasets"
+"""A setting of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def _problems(model: type[Settings], error: Any) -> Iterator[SettingProblem]:
     if isinstance(raised, InvalidSettings):
         for each in raised.problems:
             yield SettingProblem(name or each.name, each.code, each.params)
+    elif kind == "unexpected_keyword_argument" and name == FORMER_STORAGE:
+        yield SettingProblem(name, "became_mapping")
     elif kind == "unexpected_keyword_argument":
         known = _names_at(_schema(model), loc[:-1])
         close = get_close_matches(str(loc[-1]), known, 1)

@@ -72,7 +72,6 @@ def keep(why: str) -> Support:
     return Support(Fate.KEPT, why=why)
 
 
-NOT_HERE: Final = _("Not available on this cluster.")
 OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
 OWN_HOST: Final = _("Submodules are fetched from the repository's own host.")
 LIBRARY_FILES: Final = _(
@@ -111,6 +110,10 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
     ),
     "priority": leave_to_console(f"{_RECONCILE}::test_admission_starts_higher_priority_first_then_older"),
     "retry": leave_to_console(f"{_RECONCILE}::test_failed_job_is_retried_up_to_its_limit"),
+    "alert": leave_to_console("jobs/scheduling/test_idle.py::test_alert_is_told_once_until_it_clears"),
+    "roles[].restart.condition": leave_to_console(
+        f"{_RECONCILE}::test_restart_policy_of_failed_role_bounds_retries"
+    ),
     "hold": leave_to_console(f"{_ADMITTING}::test_job_submitted_held_or_for_later_stays_queued"),
     "after": leave_to_console(
         "jobs/submission/test_dependencies.py::test_dependent_job_starts_after_named_job"
@@ -138,7 +141,10 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "jobs/scheduling/test_fault_tolerance.py::test_failed_job_is_restarted_as_the_table_says",
         _("The console itself restarts failed and hanging jobs; a note names arguments without effect."),
     ),
-    "sanity_check": keep(NOT_HERE),
+    "sanity_check": honour(
+        "jobs/backends/local/test_sanity_checks.py::test_replicas_check_their_nodes_before_the_command",
+        _("Runs before the commands; a note names arguments without effect."),
+    ),
     "network": keep(_OF_VENDOR),
     "framework_options": keep(_OF_VENDOR),
 }

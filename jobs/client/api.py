@@ -38,7 +38,7 @@ class Console:
     """A connection to the console; `tell` is called with messages for the person."""
 
     def __init__(self, login: Login, tell: Tell) -> None:
-        self.server, self._tell = login.server, tell
+        self.server, self.token, self._tell = login.server, login.token, tell
         headers = {
             "Authorization": f"Bearer {login.token}",
             "Accept-Language": language.current(),
@@ -62,11 +62,16 @@ class Console:
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """Repeat a request until there is an answer; return its JSON.  Raises RequestRefused."""
+        response = self.request(method, path, **options)
+        return response.json() if response.content else None
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Repeat a request until there is an answer; return it.  Raises RequestRefused."""
         for attempt in self.tries():
             with attempt:
                 response = self.http.request(method, path, **options)
                 check_status(response)
-                return response.json() if response.content else None
+                return response
         raise AssertionError
 
     def tries(self) -> Iterator[Any]:

@@ -8,24 +8,40 @@ import importlib
 import json
 import re
 import sys
+import unicodedata
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
+from urllib.parse import urlencode
 
 import httpx
 
-from jobs.client import login
+from jobs.client import login, replica_logs
 from jobs.client.api import Console, RequestRefused, Tell
-from jobs.client.failure import CommandFailure
-from jobs.client.job_stream import Screen
+from jobs.client.durations import parse_duration
+from jobs.client.failure import FAILED, CommandFailure
+from jobs.client.job_stream import Screen, exit_code
 from jobs.client.login import Login
-from jobs.client.progress import INTERRUPTED, first_log, follow, report_submission, tell_end
+from jobs.client.progress import (
+    INTERRUPTED,
+    TIMED_OUT,
+    first_log,
+    follow,
+    report_submission,
+    tell_end,
+    wait_for,
+)
 from jobs.language import gettext as _
 from jobs.language import ngettext
 
-SUBMISSION: Final = "jobs.client.submission"
-"""The module of `run` and `submit`, which knows job files and is imported for them alone."""
+_MODULES: Final = {
+    "run": "jobs.client.folder_submission",
+    "submit": "jobs.client.submission",
+    "exec": "jobs.client.remote_commands",
+    "cp": "jobs.client.file_copies",
+}
+"""Modules that are imported for one command alone; their function is called as the command is."""
 
 MOST_NAMESAKES: Final = 100
 _JOB_ID: Final = re.compile(r"[a-z0-9]{12}")
@@ -39,8 +55,9 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             return _login(arguments, screen)
         with Console(login.find(arguments.server), screen.say) as console:
             _find_jobs(console, arguments, screen)
-            if name in _SUBMITTING:
-                return int(getattr(importlib.import_module(SUBMISSION), name)(console, arguments, screen))
+            if module := _MODULES.get(name):
+                command = getattr(importlib.import_module(module), f"{name}_command")
+                return int(command(console, arguments, screen))
             return int(_COMMANDS[name](console, arguments, screen))
     except CommandFailure as trouble:
         screen.say(str(trouble))
@@ -54,12 +71,13 @@ def _find_jobs(console: Console, arguments: argparse.Namespace, screen: Screen) 
     """Put ids where jobs are named."""
     for field in ("job", "like"):
         if named := getattr(arguments, field, None):
-            setattr(arguments, field, _find_job(console, named, screen.say))
-    if named := getattr(arguments, "after", None):
-        arguments.after = [_find_job(console, each, screen.say) for each in named]
+            setattr(arguments, field, find_job(console, named, screen.say))
+    for field in ("after", "jobs"):
+        if named := getattr(arguments, field, None):
+            setattr(arguments, field, [find_job(console, each, screen.say) for each in named])
 
 
-def _find_job(console: Console, text: str, tell: Tell) -> str:
+def find_job(console: Console, text: str, tell: Tell) -> str:
     """Return the id of a job: that one, or my newest of that name.  Raises CommandFailure, RequestRefused.
 
     Which one it is is told where several have the name.
@@ -93,7 +111,7 @@ def _login(arguments: argparse.Namespace, screen: Screen) -> int:
     """The token is read from the terminal without being shown, or from standard input: never an argument."""
     server = login.address(arguments.url)
     screen.say(
-        _("Create a token in the settings of %(server)s, with the scopes read, submit and stop.")
+        _("Create a token in the settings of %(server)s, with the scopes read, submit, stop and exec.")
         % {"server": server}
     )
     token = getpass.getpass(_("Token: ")) if sys.stdin.isatty() else sys.stdin.readline()
@@ -112,26 +130,50 @@ def _login(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _list(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     owner = None if arguments.all else "me"
-    jobs = console.get("/jobs", owner=owner, limit=max(1, arguments.limit))["jobs"]
+    query = " ".join(arguments.query) or None
+    answer = console.get("/jobs", q=query, owner=owner, state=arguments.state, limit=max(1, arguments.limit))
+    jobs = answer["jobs"]
     if arguments.json:
-        print(json.dumps(jobs, ensure_ascii=False))  # noqa: T201
-        return 0
-    rows = [(_("ID"), _("STATE"), _("CREATED"), _("NAME"), _("OWNER"))]
-    rows += [
-        (job["id"], job["state"], job["created_at"][:16].replace("T", " "), job["name"], job["owner"])
+        return _print_json(jobs)
+    heads = [
+        _("ID"),
+        _("STATE"),
+        _("CREATED"),
+        _("NAME"),
+        *([_("OWNER")] if arguments.all else []),
+        _("REASON"),
+    ]
+    rows = [
+        [job["id"], job["state"], job["created_at"][:16].replace("T", " "), job["name"]]
+        + ([job["owner"]] if arguments.all else [])
+        + [job["reason"]["message"].partition("\n")[0]]
         for job in jobs
     ]
-    for id_, state, created, name, owner in rows:
-        columns = (f"{id_:<12}", f"{state:<10}", f"{created:<16}", f"{name:<24}" if arguments.all else name)
-        print("  ".join([*columns, *([owner] if arguments.all else [])]))  # noqa: T201
+    _print_table([heads, *rows])
+    return 0
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join(cells).rstrip())  # noqa: T201
+
+
+def _width(text: str) -> int:
+    """Return the columns of a terminal that a text takes."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _print_json(value: object) -> int:
+    print(json.dumps(value, ensure_ascii=False))  # noqa: T201
     return 0
 
 
 def _status(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     job = console.get(f"/jobs/{arguments.job}")
     if arguments.json:
-        print(json.dumps(job, ensure_ascii=False))  # noqa: T201
-        return 0
+        return _print_json(job)
     print(f"{job['name']} ({job['id']})")  # noqa: T201
     print(f"{job['state']} · {job['reason']['message']}")  # noqa: T201
     print(f"{job['owner']} · {job['workspace']} · {job['cluster']} · {job['quota']}")  # noqa: T201
@@ -145,24 +187,57 @@ def _status(console: Console, arguments: argparse.Namespace, screen: Screen) -> 
 
 
 def _logs(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
+    if arguments.all:
+        wanted = {"following": arguments.follow, "timestamps": arguments.timestamps}
+        return replica_logs.print_all(console, arguments.job, screen, **wanted)
     log = arguments.replica or first_log(console, arguments.job)
     if arguments.follow:
-        return follow(console, arguments.job, log, screen)
-    role, _slash, index = log.rpartition("/")
-    offset, state = 0, "open"
-    while state == "open":
-        response = console.http.get(
-            f"/jobs/{arguments.job}/logs", params={"role": role, "index": index, "offset": offset}
-        )
-        if response.is_error:
-            raise RequestRefused(response)
-        sys.stdout.buffer.write(response.content)
-        if not response.content:
-            break
-        offset, state = int(response.headers["X-Next-Offset"]), response.headers["X-State"]
-        if state != "open" and offset < int(response.headers.get("X-Size", offset)):
-            state = "open"
+        return follow(console, arguments.job, log, screen, timestamps=arguments.timestamps)
+    for piece in replica_logs.read(console, arguments.job, log, timestamps=arguments.timestamps):
+        sys.stdout.buffer.write(piece)
     sys.stdout.flush()
+    return 0
+
+
+def _wait(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
+    """The exit status is that of the first job that did not succeed."""
+    limit = parse_duration(arguments.timeout) if arguments.timeout else None
+    ended = wait_for(console, arguments.jobs, screen, limit)
+    if arguments.json:
+        _print_json(ended)
+    if len(ended) < len(set(arguments.jobs)):
+        return TIMED_OUT
+    return next((code for code in map(exit_code, ended) if code), 0)
+
+
+def _delete(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
+    if not arguments.yes and sys.stdin.isatty():
+        count = len(arguments.jobs)
+        screen.say(
+            ngettext("Delete %(count)s job? [y/N]", "Delete %(count)s jobs? [y/N]", count) % {"count": count}
+        )
+        if input("> ").strip().lower() not in {"y", "yes"}:
+            return FAILED
+    for job in dict.fromkeys(arguments.jobs):
+        console.call("DELETE", f"/jobs/{job}")
+        if not arguments.json:
+            screen.say(_("%(job)s deleted.") % {"job": job})
+    return _print_json(list(dict.fromkeys(arguments.jobs))) if arguments.json else 0
+
+
+def _keep(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
+    if arguments.as_dataset:
+        query = urlencode({"path": arguments.path})
+        answer = console.post(f"/jobs/{arguments.job}/files/dataset?{query}", {"name": arguments.as_dataset})
+        if arguments.json:
+            return _print_json(answer)
+        screen.say(_("Copying the folder into dataset %(id)s.") % {"id": answer["id"]})
+        return 0
+    answer = console.post(f"/jobs/{arguments.job}/files/keep", None)
+    if arguments.json:
+        return _print_json(answer)
+    until = answer["kept_until"][:16].replace("T", " ")
+    screen.say(_("The files are kept until %(until)s UTC.") % {"until": until})
     return 0
 
 
@@ -170,16 +245,18 @@ def _change(console: Console, arguments: argparse.Namespace, screen: Screen, act
     body = {"reason": arguments.reason} if action == "hold" else None
     job = console.post(f"/jobs/{arguments.job}/{action}", body)
     if arguments.json:
-        print(json.dumps(job, ensure_ascii=False))  # noqa: T201
-    else:
-        tell_end(job, screen)
+        return _print_json(job)
+    tell_end(job, screen)
     return 0
 
 
 def _again(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     headers = {"Idempotency-Key": str(uuid.uuid4())}
-    query = "?second_copy=true" if arguments.second_copy else ""
-    job = console.post(f"/jobs/{arguments.job}/again{query}", None, headers=headers)
+    query = {
+        **({"second_copy": "true"} if arguments.second_copy else {}),
+        **({"memory": "more"} if arguments.more_memory else {}),
+    }
+    job = console.post(f"/jobs/{arguments.job}/again?{urlencode(query)}", None, headers=headers)
     return report_submission(console, job, arguments, screen)
 
 
@@ -187,8 +264,9 @@ _COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "list": _list,
     "status": _status,
     "logs": _logs,
+    "wait": _wait,
+    "delete": _delete,
+    "keep": _keep,
     **{action: partial(_change, action=action) for action in ("stop", "hold", "release")},
     "again": _again,
 }
-
-_SUBMITTING: Final = frozenset({"run", "submit"})

@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs import dialects
+from jobs.client.durations import parse_duration
 from jobs.client.failure import CommandFailure
 from jobs.dialects import amounts
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.dialects.fields import Quantity
 from jobs.language import gettext as _
-from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, RoleSpec
+from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Port, Resources, RoleSpec
 from jobs.trees import address, find_trees
 
 DIALECT: Final = "dlc"
 """What a new job is written in."""
 
+_LAST_PORT: Final = 65535
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -38,6 +40,10 @@ class JobOptions:
     memory: str = ""
     image: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    nodes: int | None = None
+    time: str = ""
+    ports: Sequence[str] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
     after: Sequence[str] = ()
 
 
@@ -108,11 +114,19 @@ def _change_spec(spec: JobSpec, options: JobOptions) -> JobSpec:
         role["command"] = shlex.join(options.argv)
     if options.image:
         role["image"] = options.image
+    if options.nodes is not None:
+        role["replicas"] = _positive(options.nodes, "--nodes")
+    if options.ports:
+        role["ports"] = tuple(map(_port, options.ports))
     changes: dict[str, Any] = {"roles": (first.model_copy(update=role), *others)}
     if options.name:
         changes["name"] = options.name
     if options.after:
         changes["after"] = (*spec.after, *(After(job=job) for job in options.after))
+    if options.time:
+        changes["time_limit_s"] = parse_duration(options.time)
+    if options.tags:
+        changes["tags"] = {**spec.tags, **options.tags}
     if options.env:
         changes["env"] = {**spec.env, **options.env}
     return spec.model_copy(update=changes)
@@ -139,6 +153,25 @@ def memory(text: str) -> int:
     if amount is None or amounts.whole(amount) < 1:
         raise CommandFailure(_("Invalid amount of memory: %(text)s. Examples: 8G, 512M.") % {"text": text}, 2)
     return amounts.whole(amount)
+
+
+def _positive(number: int, option: str) -> int:
+    if number < 1:
+        raise CommandFailure(_("%(option)s must be at least 1.") % {"option": option}, 2)
+    return number
+
+
+def _port(text: str) -> Port:
+    """Return the port of `8080` or `NAME=8080`.  Raises CommandFailure."""
+    name, _equals, number = text.rpartition("=")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _LAST_PORT):
+        raise CommandFailure(_("Invalid port: %(text)s. Use PORT or NAME=PORT.") % {"text": text}, 2)
+    return Port(label=name or f"p{int(number)}", begin_at=int(number))
+
+
+def tags(arguments: Sequence[str]) -> dict[str, str]:
+    """Parse tags, each NAME=VALUE.  Raises CommandFailure."""
+    return dict(_pairs(arguments, re.compile("(?s).+"), _("Invalid tag: %(said)s. Use NAME=VALUE.")))
 
 
 def variables(arguments: Sequence[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
@@ -18,8 +19,11 @@ from jobs.client.api import Console, Outage
 from jobs.language import gettext as _
 from jobs.states import TERMINAL, State
 
-SILENCE_S: Final = 60.0
-"""The console says something at least every twenty seconds; after such a silence it is asked anew."""
+SILENCE_S: Final = 20.0
+"""The console says something every two seconds; after such a silence it is asked anew."""
+
+ENDPOINTS_S: Final = 15.0
+"""Seconds between two looks at the endpoints of a running job."""
 
 GONE: Final = "gone"
 FAILED_ANYHOW: Final = 1
@@ -84,12 +88,15 @@ class Screen:
 class Watch:
     """A job, and the log of one of its replicas."""
 
-    def __init__(self, console: Console, screen: Screen, job: str, log: str) -> None:
+    def __init__(
+        self, console: Console, screen: Screen, job: str, log: str, *, timestamps: bool = False
+    ) -> None:
         self._console, self._screen, self._job, self._log = console, screen, job, log
+        self._timestamps = timestamps
         self._last = ""
         self._state = ""
         self._told: set[str] = set()
-        self._whole = False
+        self._look_at = 0.0
 
     def to_the_end(self) -> dict[str, Any]:
         """The job once it has ended and its log was shown whole."""
@@ -108,7 +115,8 @@ class Watch:
                 return job
 
     def _events(self) -> Iterator[Event]:
-        query = {"log": self._log, "offset": 0} if self._log else {}
+        query: dict[str, Any] = {"log": self._log, "offset": 0} if self._log else {}
+        query |= {"timestamps": "true"} if self._timestamps else {}
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": self._last} if self._last else {})}
         timeout = httpx.Timeout(SILENCE_S, connect=10)
         address = f"/jobs/{self._job}/stream"
@@ -125,7 +133,7 @@ class Watch:
                 self._state_is(event.data)
             case "attempt":
                 self._screen.say(_("--- attempt %(attempt)s, run %(run)s ---") % event.data)
-            case "ping" if self._state == State.RUNNING:
+            case "ping" if self._state == State.RUNNING and time.monotonic() >= self._look_at:
                 self._endpoints()
             case _:
                 pass
@@ -141,6 +149,7 @@ class Watch:
             self._endpoints()
 
     def _endpoints(self) -> None:
+        self._look_at = time.monotonic() + ENDPOINTS_S
         job = self._console.get(f"/jobs/{self._job}")
         for replica in job.get("tasks") or ():
             for endpoint in replica["endpoints"]:

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from jobs.dialect_names import NAMES
 from jobs.language import gettext as _
+from jobs.states import State
 
 COMMANDS: Final = "jobs.client.commands"
 JOB_FILES: Final = "jobs.client.job_files"
 COMPLETION: Final = "jobs.client.completion"
+STATES: Final = tuple(state.value for state in State)
 SHELLS: Final = ("bash", "zsh", "fish")
 DISTRIBUTIONS: Final = ("job-console-client", "job-console")
 """The command line installed alone, and the whole console."""
@@ -50,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     for command in (*_job_file_commands(), *_submit_commands(), *_job_commands(), _completion_command()):
         _add(added, command)
     added.choices["run"].usage = "job-console run [options] -- COMMAND [ARGUMENT …]"
+    added.choices["exec"].usage = "job-console exec [options] JOB [-- COMMAND [ARGUMENT …]]"
     return whole
 
 
@@ -125,6 +128,7 @@ def _submit_commands() -> Sequence[Command]:
             (
                 "run -- python train.py",
                 "run --gpus 1 --memory 16G --name fast -- python train.py --epochs 3",
+                "run --nodes 2 --time 2h --tag team=nlp -- torchrun train.py",
                 "run --like fast --env LR=0.1",
             ),
             (*_run_options(), *_location_options()),
@@ -154,6 +158,10 @@ def _run_options() -> Sequence[Option]:
         Option("--template", metavar="TEMPLATE", help=template),
         Option("--set", metavar="NAME=VALUE", help=answer, **repeated),
         Option("--env", metavar="NAME=VALUE", help=_("environment variable"), **repeated),
+        Option("--nodes", type=int, metavar="N", help=_("replicas, each with these resources")),
+        Option("--time", default="", metavar="2h", help=_("maximum running time")),
+        Option("--port", metavar="[NAME=]PORT", help=_("port that the job serves"), **repeated),
+        Option("--tag", metavar="NAME=VALUE", help=_("tag"), **repeated),
         Option("--after", metavar="JOB", help=_("start after this job has succeeded"), **repeated),
         Option("--folder", default=".", help=_("folder to send (default: current folder)")),
         Option("--no-code", action="store_true", help=_("send no files")),
@@ -162,15 +170,19 @@ def _run_options() -> Sequence[Option]:
 
 def _job_commands() -> Sequence[Command]:
     job = Option("job", metavar="JOB", help=_("job ID or name"))
+    jobs = Option("jobs", nargs="+", metavar="JOB", help=_("job ID or name"))
     reason = _("reason; required for another user's job")
     second_copy = _("start a second copy of a job that has not ended")
+    more_memory = _("with twice the memory, after the job ran out of it")
     follow = _("follow until the job has ended")
     return (
         Command(
             "list",
             _("list jobs"),
-            ("list", "list --all --limit 50"),
+            ("list", "list --all --limit 50", "list state:failed tag:nlp loss"),
             (
+                Option("query", nargs="*", metavar="FILTER", help=_("words and filters, as in the web list")),
+                Option("--state", choices=STATES, metavar="STATE", help=", ".join(STATES)),
                 Option("--all", action="store_true", help=_("all jobs that you can see, not only your own")),
                 Option("--limit", type=int, default=20, metavar="N", help=_("maximum number")),
                 _json_option(),
@@ -185,19 +197,82 @@ def _job_commands() -> Sequence[Command]:
         Command(
             "logs",
             _("print logs"),
-            ("logs fast", "logs -f fast", "logs --replica Worker/1 4f2kq8z1m0ab"),
+            ("logs fast", "logs -f fast", "logs -f --all fast", "logs --replica Worker/1 4f2kq8z1m0ab"),
             (
                 job,
                 Option("-f", "--follow", action="store_true", help=follow),
+                Option("--all", action="store_true", help=_("all replicas, merged by time")),
+                Option("--timestamps", action="store_true", help=_("the time before each line")),
                 Option("--replica", metavar="ROLE/INDEX", help=_("replica (default: first)")),
             ),
         ),
+        Command(
+            "exec",
+            _("run a command inside a running job, or open a shell there"),
+            ("exec fast", "exec fast -- nvidia-smi", "exec --replica Worker/1 fast -- py-spy dump --pid 1"),
+            (
+                job,
+                Option("command", nargs="*", metavar="COMMAND", help=_("command to run, after --")),
+                Option("--replica", metavar="ROLE/INDEX", help=_("replica (default: first that runs)")),
+            ),
+        ),
+        Command(
+            "cp",
+            _("copy files and folders to and from a job's folder"),
+            ("cp fast:out/model.pt .", "cp config.yaml fast:config.yaml"),
+            (
+                Option("source", metavar="SOURCE", help=_("path, or JOB:PATH")),
+                Option("target", metavar="TARGET", help=_("path, or JOB:PATH")),
+                Option("--replica", metavar="ROLE/INDEX", help=_("replica (default: first that runs)")),
+            ),
+        ),
+        Command(
+            "wait",
+            _("wait until jobs have ended"),
+            ("wait fast", "wait --timeout 1h fast 4f2kq8z1m0ab && echo succeeded"),
+            (
+                jobs,
+                Option("--timeout", metavar="2h", help=_("longest wait; then the exit status is 124")),
+                _json_option(),
+            ),
+        ),
         Command("stop", _("stop a job"), ("stop fast",), (job, _json_option())),
+        Command(
+            "delete",
+            _("delete ended jobs"),
+            ("delete fast", "delete --yes 4f2kq8z1m0ab"),
+            (
+                jobs,
+                Option("-y", "--yes", action="store_true", help=_("don't ask")),
+                _json_option(),
+            ),
+        ),
         Command(
             "hold",
             _("hold a waiting job"),
             ('hold fast --reason "the data are moving"',),
             (job, Option("--reason", default="", metavar="TEXT", help=reason), _json_option()),
+        ),
+        Command(
+            "keep",
+            _("keep the files of an ended job for 30 days"),
+            ("keep fast", "keep fast --as-dataset checkpoints --path out"),
+            (
+                job,
+                Option(
+                    "--as-dataset",
+                    default="",
+                    metavar="NAME",
+                    help=_("copy a folder of the job into a new dataset of its workspace instead"),
+                ),
+                Option(
+                    "--path",
+                    default="",
+                    metavar="PATH",
+                    help=_("folder to copy; default: the working folder"),
+                ),
+                _json_option(),
+            ),
         ),
         Command("release", _("release a held job"), ("release fast",), (job, _json_option())),
         Command(
@@ -207,6 +282,7 @@ def _job_commands() -> Sequence[Command]:
             (
                 job,
                 Option("--second-copy", action="store_true", help=second_copy),
+                Option("--more-memory", action="store_true", help=more_memory),
                 Option("--detach", action="store_true", help=_("don't follow the job")),
                 _json_option(),
             ),

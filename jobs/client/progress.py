@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from jobs.client.api import Console
 from jobs.client.job_stream import Screen, Watch, exit_code
 from jobs.language import gettext as _
+from jobs.states import TERMINAL, State
 
 INTERRUPTED: Final = 130
+TIMED_OUT: Final = 124
+"""As `timeout` of the GNU core utilities has it."""
+
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 5.0
 
 
 def report_submission(
@@ -33,9 +41,9 @@ def first_log(console: Console, job: str) -> str:
     return f"{console.get(f'/jobs/{job}/file')['roles'][0]}/0"
 
 
-def follow(console: Console, job: str, log: str, screen: Screen) -> int:
+def follow(console: Console, job: str, log: str, screen: Screen, *, timestamps: bool = False) -> int:
     """Show a replica's log until the job has ended; return the command's exit status."""
-    watch = Watch(console, screen, job, log)
+    watch = Watch(console, screen, job, log, timestamps=timestamps)
     while True:
         try:
             ended = watch.to_the_end()
@@ -46,6 +54,27 @@ def follow(console: Console, job: str, log: str, screen: Screen) -> int:
         else:
             tell_end(ended, screen)
             return exit_code(ended)
+
+
+def wait_for(
+    console: Console, jobs: Iterable[str], screen: Screen, limit_s: float | None = None
+) -> list[dict[str, Any]]:
+    """Wait until jobs have ended, for at most `limit_s`; tell each end, return those that have."""
+    deadline = math.inf if limit_s is None else time.monotonic() + limit_s
+    ended: dict[str, dict[str, Any]] = {}
+    wanted = list(dict.fromkeys(jobs))
+    pause = FIRST_PAUSE_S
+    while True:
+        for job in (each for each in wanted if each not in ended):
+            found = console.get(f"/jobs/{job}")
+            if State(found["state"]) in TERMINAL:
+                ended[job] = found
+                tell_end(found, screen)
+        left = deadline - time.monotonic()
+        if len(ended) == len(wanted) or left <= 0:
+            return [ended[job] for job in wanted if job in ended]
+        time.sleep(min(pause, left))
+        pause = min(1.5 * pause, LONGEST_PAUSE_S)
 
 
 def tell_end(job: dict[str, Any], screen: Screen) -> None:

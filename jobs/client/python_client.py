@@ -15,7 +15,15 @@ from jobs import dialects
 from jobs.client import login
 from jobs.client.answers import Endpoint, Entry, Job
 from jobs.client.api import AWAY, FIRST_PAUSE_S, LONGEST_PAUSE_S, V1
-from jobs.client.errors import ConsoleError, InvalidRequestError, UnavailableError, WaitTimeoutError, error_of
+from jobs.client.errors import (
+    ConflictError,
+    ConsoleError,
+    InvalidRequestError,
+    NotFoundError,
+    UnavailableError,
+    WaitTimeoutError,
+    error_of,
+)
 from jobs.client.failure import CommandFailure
 from jobs.client.job_stream import SILENCE_S, Event, parse_events
 from jobs.client.login import Login
@@ -200,6 +208,37 @@ class Client:
         finally:
             part.unlink(missing_ok=True)
         return target
+
+    def has_folder(self, job: str, path: str, *, role: str = "", index: int = 0) -> bool:
+        """Tell whether the path of a replica is a folder; False where there is nothing."""
+        params = {**_location(path, role, index), "limit": 1}
+        try:
+            return bool(self._json("GET", f"jobs/{job}/files", params=params)["kind"] == "folder")
+        except NotFoundError:
+            return False
+
+    def make_folder(self, job: str, path: str, *, role: str = "", index: int = 0) -> None:
+        """Make a folder of a running replica, in one that is there; needs the scope `exec`."""
+        around, _slash, name = path.strip("/").rpartition("/")
+        try:
+            params = _location(around, role, index)
+            self._call("POST", f"jobs/{job}/files/folder", params=params, json={"name": name})
+        except ConflictError as conflict:
+            if conflict.code != "exists":
+                raise
+
+    def upload(self, job: str, source: Path, path: str, *, role: str = "", index: int = 0) -> None:
+        """Write a file into a running replica's folder, whole or not at all; needs the scope `exec`."""
+        params = {**_location(path, role, index), "replace": True}
+
+        def send() -> None:
+            with source.open("rb") as file:
+                headers = {"Content-Type": "application/octet-stream"}
+                _check(
+                    self._http.put(f"/jobs/{job}/files/content", params=params, content=file, headers=headers)
+                )
+
+        self._repeat(send)
 
     # --- requests ----------------------------------------------------------------------------------------
 

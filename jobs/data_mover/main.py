@@ -39,6 +39,9 @@ TOGETHER: Final = 8
 PIECE: Final = 1 << 20
 MOST_OBJECTS: Final = 1_000_000
 SHOWN: Final = 20
+MOST_SIGNED: Final = 10_000
+SIGNED_S: Final = 7 * 24 * 3600
+"""The longest time that S3 signs an address for."""
 EVERY_S: Final = 2.0
 WAIT_S: Final = 60
 
@@ -120,6 +123,7 @@ class Objects:
             endpoint_url=order["endpoint"] or None,
             client_kwargs={"region_name": order["region"]} if order["region"] else {},
             config_kwargs={
+                **({"signature_version": "s3v4"} if order.get("do") == "sign" and order["user"] else {}),
                 "s3": {"addressing_style": virtual},
                 "connect_timeout": WAIT_S,
                 "read_timeout": WAIT_S,
@@ -156,6 +160,16 @@ class Objects:
             while piece := file.read(PIECE):
                 yield piece
 
+    def sign(self, entry: Entry) -> str:
+        """Return an address from which anybody can read the object for SIGNED_S."""
+        return str(self._fs.url(entry.name, expires=SIGNED_S))
+
+    def has_objects(self) -> bool:
+        """Tell whether there is anything below the place, by one request."""
+        prefix = f"{self._prefix}/" if self._prefix else ""
+        answer = self._fs.call_s3("list_objects_v2", Bucket=self._bucket, Prefix=prefix, MaxKeys=1)
+        return bool(answer.get("Contents"))
+
     def upload(self, path: str, source: str) -> None:
         """Let a file lie below the place."""
         self._fs.put_file(source, f"{self._bucket}/{self._prefix}/{path}".replace("//", "/"))
@@ -174,20 +188,26 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return new
 
 
+def _make_opener() -> urllib.request.OpenerDirector:
+    """Return what opens addresses of the web, without proxies."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
 class File:
     """A file behind an address of the web."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._uri = order["uri"]
-        self._opener = urllib.request.OpenerDirector()
-        for handler in (
-            urllib.request.HTTPHandler(),
-            urllib.request.HTTPSHandler(),
-            urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.HTTPErrorProcessor(),
-            _Redirects(),
-        ):
-            self._opener.add_handler(handler)
+        self._opener = _make_opener()
         self._headers = {"User-Agent": "job-console", "Accept-Encoding": "identity"}
         if order["user"] or order["password"]:
             login = b64encode(f"{order['user']}:{order['password']}".encode()).decode()
@@ -255,8 +275,38 @@ class HdfsFolder:
         self._fs.upload(f"{self._path}/{path}", source)
 
 
-Place = Objects | File | HdfsFolder
-_PLACES: Final[dict[str, type[Place]]] = {"s3": Objects, "hdfs": HdfsFolder}
+class SignedObjects:
+    """Objects of a store, each by an address that was signed for reading; `objects` has those by name."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._rows = order.get("objects", {}).get(order["name"])
+        self._opener = _make_opener()
+
+    def entries(self) -> list[Entry]:
+        """All of them."""
+        if self._rows is None:
+            raise Trouble("its addresses are not there")
+        return [Entry(path, size, "", url, at) for path, size, at, url in self._rows]
+
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        """Its bytes."""
+        try:
+            answer = self._opener.open(entry.name, timeout=WAIT_S)
+        except urllib.error.HTTPError as error:
+            days = SIGNED_S // 86400
+            late = f"; its address was valid for {days} days from submission" if error.code == 403 else ""
+            raise Trouble(f"{entry.path}: {error.code} {error.reason}{late}") from None
+        with answer:
+            while piece := answer.read(PIECE):
+                yield piece
+
+    def upload(self, path: str, source: str) -> None:
+        """There is no way back."""
+        raise Trouble("nothing can be written by a signed address")
+
+
+Place = Objects | File | HdfsFolder | SignedObjects
+_PLACES: Final[dict[str, type[Place]]] = {"s3": Objects, "hdfs": HdfsFolder, "signed": SignedObjects}
 
 
 def place_of(order: dict[str, Any]) -> Place:
@@ -506,6 +556,20 @@ def look(order: dict[str, Any]) -> None:
     say(f"{order['name']}: {len(found):,} files, {amount(sum(entry.size for entry in found))}")
 
 
+def probe(order: dict[str, Any]) -> None:
+    """Say whether there are objects in a part of an object store."""
+    say(f"{order['name']}: {'listed' if Objects(order).has_objects() else 'empty'}")
+
+
+def sign(order: dict[str, Any]) -> None:
+    """Say the path, size, time and signed address of each object in a part of a store, as JSON."""
+    place = Objects(order)
+    found = check_entries(place.entries(), order["most"])
+    if len(found) > MOST_SIGNED:
+        raise Trouble(f"there are more than {MOST_SIGNED:,} objects")
+    say(json.dumps([[entry.path, entry.size, entry.at, place.sign(entry)] for entry in found]))
+
+
 def read(order: dict[str, Any]) -> None:
     """Say what one small file holds."""
     place, text = place_of(order), b""
@@ -523,6 +587,8 @@ DO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "fetch": fetch,
     "store": store,
     "look": look,
+    "probe": probe,
+    "sign": sign,
     "read": read,
 }
 

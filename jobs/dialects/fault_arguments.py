@@ -71,8 +71,10 @@ _AIHC: Final = "AIHC page"
 _FLAG, _COUNT, _SECONDS = ArgumentKind.FLAG, ArgumentKind.COUNT, ArgumentKind.SECONDS
 _MINUTES, _WORD, _TEXT = ArgumentKind.MINUTES, ArgumentKind.WORD, ArgumentKind.TEXT
 
+REPEATABLE: Final = "custom-log-patterns"
+
 ARGUMENTS: Final = (
-    FaultArgument("job-execution-mode", Vendor.DLC, _WORD, _DLC, "Sync", ("Sync", "Async")),
+    FaultArgument("job-execution-mode", Vendor.DLC, _WORD, _DLC, "Sync", ("Sync", "Async"), acts=True),
     FaultArgument("enable-job-restart", Vendor.DLC, _FLAG, _DLC, "False", acts=True),
     FaultArgument("max-num-of-job-restart", Vendor.DLC, _COUNT, _DLC, "3", acts=True),
     FaultArgument("job-restart-timeout", Vendor.DLC, _SECONDS, _SCRIPTS, "1800"),
@@ -82,7 +84,7 @@ ARGUMENTS: Final = (
     FaultArgument("enable-log-hang-detection", Vendor.DLC, _FLAG, _SDK, acts=True),
     FaultArgument("log-hang-interval-in-seconds", Vendor.DLC, _SECONDS, _OPERATOR, acts=True),
     FaultArgument("enable-local-detection", Vendor.DLC, _FLAG, _SCRIPTS),
-    FaultArgument("enable-perftracker", Vendor.DLC, _FLAG, _SCRIPTS),
+    FaultArgument("enable-perftracker", Vendor.DLC, _FLAG, _SCRIPTS, acts=True),
     FaultArgument(
         "fault-tolerant-policy",
         Vendor.DLC,
@@ -91,25 +93,23 @@ ARGUMENTS: Final = (
         words=("OnFailure", "ExitCodeAndErrorMsg"),
         acts=True,
     ),
-    FaultArgument("execution-mode", Vendor.DLC, _WORD, _OPERATOR, words=("Sync", "Async")),
+    FaultArgument("execution-mode", Vendor.DLC, _WORD, _OPERATOR, words=("Sync", "Async"), acts=True),
     FaultArgument("max-tolerate-failure-rate", Vendor.DLC, _TEXT, _OPERATOR),
     FaultArgument("max-num-of-same-error", Vendor.DLC, _COUNT, _OPERATOR, acts=True),
     FaultArgument("enable-pod-completed-detection", Vendor.DLC, _FLAG, _OPERATOR),
     FaultArgument("pod-completed-interval-in-seconds", Vendor.DLC, _SECONDS, _OPERATOR),
     FaultArgument("enable-log-redirect-to-nas", Vendor.DLC, _FLAG, _OPERATOR),
-    FaultArgument("enable-replace", Vendor.AIHC, _FLAG, _AIHC),
+    FaultArgument("enable-replace", Vendor.AIHC, _FLAG, _AIHC, acts=True),
     FaultArgument("enable-hang-detection", Vendor.AIHC, _FLAG, _AIHC, acts=True),
     FaultArgument("hang-detection-log-timeout-minutes", Vendor.AIHC, _MINUTES, _AIHC, acts=True),
     FaultArgument("hang-detection-startup-toleration-minutes", Vendor.AIHC, _MINUTES, _AIHC, acts=True),
-    FaultArgument("hang-detection-stack-timeout-minutes", Vendor.AIHC, _MINUTES, _AIHC),
+    FaultArgument("hang-detection-stack-timeout-minutes", Vendor.AIHC, _MINUTES, _AIHC, acts=True),
     FaultArgument("max-num-of-unconditional-retry", Vendor.AIHC, _COUNT, _AIHC, acts=True),
-    FaultArgument("custom-log-patterns", Vendor.AIHC, _TEXT, _AIHC, acts=True),
+    FaultArgument(REPEATABLE, Vendor.AIHC, _TEXT, _AIHC, acts=True),
 )
 
-DOCUMENTED: Final = tuple(
-    each for each in ARGUMENTS if each.vendor is Vendor.DLC and each.source != _OPERATOR
-)
-"""DLC's arguments that have a field of their own; older names stay as they are written."""
+WITH_FIELD: Final = tuple(each for each in ARGUMENTS if each.source != _OPERATOR and each.name != REPEATABLE)
+"""Arguments with a field of their own; older names, and what may be repeated, stay as they are written."""
 
 BY_NAME: Final[Mapping[str, FaultArgument]] = MappingProxyType({each.name: each for each in ARGUMENTS})
 

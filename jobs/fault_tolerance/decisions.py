@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -18,6 +19,7 @@ PLATFORM_REASONS: Final = frozenset(
         ReasonCode.MACHINE_RESTARTED,
         ReasonCode.NODE_LOST,
         ReasonCode.PORT_CONFLICT,
+        ReasonCode.SANITY_CHECK_FAILED,
         ReasonCode.START_FAILED,
         ReasonCode.WRAPPER_LOST,
     }
@@ -34,19 +36,30 @@ OWN_REASONS: Final = frozenset(
 )
 """Reasons that are the job's own: it would end the same way again."""
 
+NODE_FAULTS: Final = frozenset({"gpu_ecc", "gpu_lost", ReasonCode.NODE_LOST, ReasonCode.WRAPPER_LOST})
+"""Faults of the node itself: the next attempt runs on others."""
+
+WINDOW: Final = timedelta(hours=24)
+"""In so long a job is restarted at most CONSOLE_FAULT_RESTARTS_PER_DAY times, whatever its faults are."""
+
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 _MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an attempt failed: `code` of the catalogue or a reason, and the line and replica that show it."""
+    """Why an attempt failed: `code` of the catalogue or a reason, and its line, replica and node.
+
+    `offset` is the line's first byte in the replica's log.
+    """
 
     code: str
     origin: Origin
     line: str = ""
     role: str = ""
     index: int | None = None
+    node: str = ""
+    offset: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it is stored."""
@@ -68,6 +81,7 @@ class Rule(StrEnum):
     """A row of the table."""
 
     SAME_ERROR = "same_error"
+    WINDOW_SPENT = "window_spent"
     PLATFORM = "platform"
     OWN_ERROR = "own_error"
     RESTARTS_LEFT = "restarts_left"
@@ -83,12 +97,17 @@ class Decision:
     used: int
 
 
-def decide(policy: FaultPolicy, fault: Fault, earlier: Sequence[Fault]) -> Decision:
+def decide(
+    policy: FaultPolicy, fault: Fault, earlier: Sequence[Fault], *, is_window_spent: bool = False
+) -> Decision:
     """Decide about a failed attempt; `earlier` are the faults of those before it, in their order.
+
+    `is_window_spent` says that the job was restarted as often as it may be in WINDOW.
 
     | the first that applies | is restarted |
     |---|---|
     | the same error, with the same words, so many times in a row | no |
+    | an error of any origin, after so many restarts in 24 hours | no |
     | the platform's error | always |
     | an error of the job's own program, unless the policy restarts it | no |
     | restarts are left | yes |
@@ -98,6 +117,8 @@ def decide(policy: FaultPolicy, fault: Fault, earlier: Sequence[Fault]) -> Decis
     row = [each.signature for each in (fault, *reversed(earlier))][: policy.same_errors]
     if len(row) == policy.same_errors and len(set(row)) == 1 and row[0] is not None:
         return Decision(restarts=False, rule=Rule.SAME_ERROR, used=used)
+    if is_window_spent:
+        return Decision(restarts=False, rule=Rule.WINDOW_SPENT, used=used)
     if fault.origin is Origin.PLATFORM:
         return Decision(restarts=True, rule=Rule.PLATFORM, used=used)
     if fault.origin is Origin.OWN and not policy.restarts_own:

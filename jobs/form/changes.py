@@ -10,8 +10,20 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from jobs.dialects.base import Problem
-from jobs.form import acceleration
-from jobs.form.fields import AFTER, DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, TAGS, Field, Rows
+from jobs.form import acceleration, containers
+from jobs.form.fields import (
+    AFTER,
+    DATASETS,
+    ENV,
+    INIT_CONTAINERS,
+    MOST_ROLES,
+    MOUNTS,
+    PORTS,
+    SIDECARS,
+    TAGS,
+    Field,
+    Rows,
+)
 from jobs.form.measures import InvalidValue, Params
 from jobs.form.roles import next_role
 from jobs.form.subfields import SubfieldEdit
@@ -373,6 +385,34 @@ def _write_ports(parts: Parts, number: int, rows: list[RowInput], edits: Edits) 
     return wrong
 
 
+def _container_writer(rows_here: Rows) -> Callable[[Parts, int, list[RowInput], Edits], RowProblems]:
+    """Return the writer of the rows of init containers or sidecars."""
+    member = containers.member_of(rows_here)
+
+    def write(parts: Parts, number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+        wrong: RowProblems = {}
+        before = parts["roles"][number][member]
+        shown = {row["was"]: before[int(row["was"])] for row in rows_of(rows_here, number, parts)}
+        found: list[Parts] = []
+        names: set[str] = set()
+        for row in rows:
+            if not row.cells.keys() >= {"command", "env"}:  # one of them has a problem of its own
+                continue
+            container = containers.merge_row(shown.get(row.cells["was"]), row.cells)
+            if not any(container.values()):
+                continue
+            found.append(container)
+            if bad := next((name for name in container["env"] if not _ENV_NAME.fullmatch(name)), None):
+                wrong[(row.index, "env")] = FieldProblem("no_variable", {"value": bad})
+            if container["name"] in names:
+                wrong[(row.index, "name")] = FieldProblem("repeats")
+            names |= {container["name"]} - {""}
+        edits.append((["roles", number, member], (*found, *before[len(shown) :])))
+        return wrong
+
+    return write
+
+
 def _write_after(parts: Parts, number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
     found, wrong = _rows_by_name([row for row in rows if not row.is_empty("when")], "job")
     waits = [{"job": job, "when": row.cells["when"]} for job, row in found.items() if "when" in row.cells]
@@ -386,5 +426,7 @@ _WRITERS: Final = {
     ENV.key: _write_env,
     MOUNTS.key: _mount_writer(MOUNTS, "uri"),
     DATASETS.key: _mount_writer(DATASETS, "id"),
+    INIT_CONTAINERS.key: _container_writer(INIT_CONTAINERS),
+    SIDECARS.key: _container_writer(SIDECARS),
     PORTS.key: _write_ports,
 }

@@ -12,22 +12,29 @@ from jobs.form.fields import FIELDS, MOUNTS, ROWS, Field, Rows
 from jobs.form.values import Parts, get_value, parts_of, split_pointer
 from jobs.spec import (
     After,
+    Alert,
+    AlertComparison,
+    AlertMetric,
     Bid,
     Check,
     CodeSource,
     CompletionPolicy,
     EndSignal,
+    FaultTolerance,
     Framework,
     Idle,
     JobSpec,
     Mount,
     Network,
     NodeChoice,
+    PodContainer,
     Port,
     RegistryAuth,
     Requirements,
     Reservation,
     Resources,
+    RestartCondition,
+    RestartPolicy,
     RetryPolicy,
     RoleSpec,
     SecretRef,
@@ -73,6 +80,11 @@ def _is_lost(path: str, lost: set[str]) -> bool:
     return above or (path != MOUNTS.path and any(each.startswith(f"{path}/") for each in lost))
 
 
+def _container(name: str, command: tuple[str, ...]) -> PodContainer:
+    image = f"registry.example.com/team/{name}:1"
+    return PodContainer(name=name, image=image, command=command, env={"FROM": "there"})
+
+
 def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software) -> JobSpec:
     role = RoleSpec(
         name="Worker",
@@ -82,8 +94,12 @@ def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software
         resources=resources,
         ports=(Port(label="web", begin_at=8080, count=1),),
         completion=CompletionPolicy(min_failed=2, min_succeeded=1),
+        restart=RestartPolicy(condition=RestartCondition.EXIT_CODE, limit=2),
         bid=bid,
         nodes=NodeChoice(only=("n1",), never=("n2",), labels={"kind": "fast"}),
+        init_containers=(_container("fetch", ("sh", "-c", "fetch && check")),),
+        sidecars=(_container("metrics", ("metrics", "--all")),),
+        shared_paths=("/shared",),
     )
     return JobSpec(
         name="sample",
@@ -117,8 +133,11 @@ def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software
         idle=Idle.ACCEPT,
         cpu_affinity=True,
         reserve_after=Reservation(seconds=600, when="failed"),
-        fault_tolerance=Check(enabled=True, arguments="--enable-job-restart=True"),
+        fault_tolerance=FaultTolerance(
+            enabled=True, arguments="--enable-job-restart=True", patterns=("lost its shard",)
+        ),
         sanity_check=Check(enabled=True, arguments="--sanity-check-timing=AfterJobFaultTolerant"),
+        alert=Alert(metric=AlertMetric.GPU, comparison=AlertComparison.ABOVE, value=90, minutes=5),
         tensorboard=TensorBoard(enabled=True, log_path="/root/logs"),
         network=Network(vpc="v", switch="s", security_group="g", cidrs=("10.0.0.0/8",), gateway="eth1"),
         instance_role="acs:ram::1:role/x",

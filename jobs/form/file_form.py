@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobs import dialects
+from jobs.dialects import placeholders
 from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
-from jobs.form import envfile
+from jobs.form import containers, envfile
 from jobs.form.changes import NO_ACTIONS, FieldProblem, RowActions, apply_changes
 from jobs.form.dialect_support import DEFAULT_DIALECT, unsupported_fields
-from jobs.form.fields import MOST_ROWS
+from jobs.form.fields import INIT_CONTAINERS, MOST_ROWS, SIDECARS
 from jobs.form.values import (
     ABSENT,
     Parts,
@@ -125,9 +126,15 @@ def apply(
     unsaid = {
         name: FieldProblem("not_said", {"instead": after.values.get(name, "")})
         for name, value in wanted.items()
-        if value not in (before.values.get(name), after.values.get(name))
+        if value not in (before.values.get(name), after.values.get(name), _fill(after, name))
     }
     return _result(after, {**unsaid, **problems}, posted)
+
+
+def _fill(reading: Reading, name: str) -> str:
+    """Return a field's text with the secret values that the file has, which the form never shows."""
+    secrets = reading.parsed.secrets if reading.parsed else {}
+    return placeholders.fill(reading.values.get(name, ""), secrets)
 
 
 def _result(reading: Reading, problems: Mapping[str, FieldProblem], posted: Values) -> FormResult:
@@ -204,7 +211,10 @@ def _shown_part(spec: JobSpec) -> JobSpec:
                 set_value(bare, steps, value)
     for rows, number in lists_of(spec):
         steps = split_pointer(rows.path, (number,))
-        set_value(bare, steps, get_value(parts, steps))
+        value = get_value(parts, steps)
+        if rows in (INIT_CONTAINERS, SIDECARS):
+            value = tuple(map(containers.shown_part, value))
+        set_value(bare, steps, value)
     bare["secret_env"] = parts["secret_env"]
     return JobSpec.model_validate(bare)
 

@@ -22,6 +22,7 @@ ON: Final = "on"
 MIB_PER_GIB: Final = 1024
 MOST_DIGITS: Final = 9
 GREATEST: Final = Decimal(10) ** 15
+_SHELL: Final = ("sh", "-c")
 _PAIR: Final = re.compile(r"\s*([^=\s][^=]*?)\s*=(.*)", re.DOTALL)
 
 
@@ -185,7 +186,9 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Names and values: `name=value`, one a line, parted by commas, or a JSON object."""
+    """Names and values: `name=value`, one a line, or a JSON object; `loosely` commas part them too."""
+
+    loosely: bool = True
 
     def show(self, value: Any) -> str:
         """One a line, or JSON where a value would not survive that."""
@@ -200,7 +203,8 @@ class Pairs:
         text = text.replace("\r\n", "\n").strip()
         if text.startswith("{"):
             return self._object(text)
-        parts = text.split("\n") if "\n" in text or text.count("=") < 2 else text.split(",")
+        by_commas = self.loosely and "\n" not in text and text.count("=") > 1
+        parts = text.split("," if by_commas else "\n")
         found: dict[str, str] = {}
         for part in filter(str.strip, parts):
             pair = _PAIR.fullmatch(part)
@@ -217,3 +221,34 @@ class Pairs:
         if not isinstance(value, dict):
             raise InvalidValue("no_json")
         return {name: each if isinstance(each, str) else json.dumps(each) for name, each in value.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWords:
+    """The words of a command: a JSON list of them, or a text that `sh -c` runs.
+
+    Source: the two forms of CMD in a Dockerfile.
+    """
+
+    def show(self, value: Any) -> str:
+        words = tuple(value)
+        if len(words) == 3 and self.read(words[2]) == words:
+            return str(words[2])
+        return json.dumps(words, ensure_ascii=False) if words else ""
+
+    def read(self, text: str) -> Any:
+        if not text.strip():
+            return ()
+        words = self._list(text) if text.lstrip().startswith("[") else None
+        if words is None and text.lstrip().startswith('["'):
+            raise InvalidValue("no_words")
+        return (*_SHELL, text) if words is None else words
+
+    @staticmethod
+    def _list(text: str) -> tuple[str, ...] | None:
+        """Return the words of a JSON list; None for anything else, such as the shell's `[ -f file ]`."""
+        try:
+            words = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return tuple(words) if all(isinstance(word, str) for word in words) else None

@@ -34,22 +34,23 @@ class KnownArgument:
         return self.name.replace("-", "_")
 
 
-AIMASTER: Final = tuple(
+FAULT_TOLERANCE: Final = tuple(
     KnownArgument(
         each.name,
         YES_NO if each.kind is ArgumentKind.FLAG else each.words,
-        number=each.kind in {ArgumentKind.COUNT, ArgumentKind.SECONDS},
+        number=each.kind in {ArgumentKind.COUNT, ArgumentKind.SECONDS, ArgumentKind.MINUTES},
         usual=each.default,
     )
-    for each in fault_arguments.DOCUMENTED
+    for each in fault_arguments.WITH_FIELD
 )
-"""Of DLC's automatic fault tolerance."""
+"""Of the vendors' automatic fault tolerance."""
 
 SANITY_CHECK: Final = (
-    KnownArgument("sanity-check-timing"),
-    KnownArgument("sanity-check-timeout-ops"),
+    KnownArgument("sanity-check-timing", ("AfterJobFaultTolerant",)),
+    KnownArgument("sanity-check-timeout", number=True, usual="300"),
+    KnownArgument("sanity-check-timeout-ops", ("MarkJobFail",)),
 )
-"""Of DLC's sanity check: the possible values of neither are published."""
+"""Of DLC's sanity check: no other values are published.  The time-out, in seconds, is the console's own."""
 
 
 class Subfield(Protocol):

@@ -9,17 +9,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from jobs.form import acceleration
+from jobs.form import acceleration, containers
 from jobs.form.fields import (
     AFTER,
     DATASETS,
     ENV,
     FIELDS,
+    INIT_CONTAINERS,
     MOST_ROLES,
     MOST_ROWS,
     MOUNTS,
     PORTS,
     ROWS,
+    SIDECARS,
     TAGS,
     Field,
     Rows,
@@ -35,6 +37,7 @@ OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "registry_auth": ("registry", "username", "password", "file_uri"),
     "code": ("id", "uri", "branch", "commit", "path"),
     "end_signal": ("signal",),
+    "alert": ("metric",),
     "reserve_after": ("seconds",),
     "tensorboard": ("enabled", "log_path"),
 }
@@ -188,6 +191,11 @@ def _ports(rows: Rows, number: int, parts: Parts) -> Iterator[dict[str, str]]:
         yield _cells(rows, {**port, "begin": port["begin_at"]})
 
 
+def _containers(rows: Rows, number: int, parts: Parts) -> Iterator[dict[str, str]]:
+    for index, container in enumerate(parts["roles"][number][containers.member_of(rows)]):
+        yield {"was": str(index), **_cells(rows, containers.shown_values(container))}
+
+
 def _cells(rows: Rows, element: Mapping[str, Any]) -> dict[str, str]:
     cells = {cell.key: cell for cell in rows.cells}
     known = {key: element.get(key.replace("-", "_"), ABSENT) for key in cells}
@@ -205,5 +213,7 @@ _READERS = {
     ENV.key: _env,
     MOUNTS.key: _mounts,
     DATASETS.key: _mounts,
+    INIT_CONTAINERS.key: _containers,
+    SIDECARS.key: _containers,
     PORTS.key: _ports,
 }

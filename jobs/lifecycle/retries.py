@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from jobs.spec import RetryPolicy
-from jobs.states import ENDINGS, EndKind, ReasonCode, Retry, State
+from jobs.spec import RestartCondition, RetryPolicy
+from jobs.states import ENDINGS, EndKind, Reason, ReasonCode, Retry, State
 
 RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN})
 """Ends that the scheduler wanted: the job comes back."""
+
+_FIRST_RETRIED_CODE: Final = 128
+"""Exit codes below it are permanent errors (Kubeflow's restartPolicy ExitCode)."""
 
 LONGEST_WAIT: Final = timedelta(minutes=5)
 PREEMPTED_WAIT: Final = timedelta(minutes=1)
@@ -34,6 +37,18 @@ def should_retry(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKi
     if kind is Retry.TRANSIENT:
         return True
     return kind is Retry.COUNTED and (policy.limit is None or counted < policy.limit)
+
+
+def allows(condition: RestartCondition, reason: Reason) -> bool:
+    """Tell whether a failure may be retried by the restart policy of the role whose replica failed first."""
+    if condition is RestartCondition.FAILURE or ENDINGS[reason.code].retry is Retry.TRANSIENT:
+        return True
+    if condition is RestartCondition.NEVER:
+        return False
+    return (
+        reason.code is not ReasonCode.EXIT_CODE
+        or int(reason.params.get("exit_code") or 0) >= _FIRST_RETRIED_CODE
+    )
 
 
 def delay(attempt: int, end: EndKind | None = None) -> timedelta:

@@ -19,7 +19,9 @@ from jobs.models import Job
 from quotas.access import Verb, can, workspaces_of
 from quotas.models import User
 
-PING_S: Final = 15.0
+PING_S: Final = 2.0
+"""A page that hears nothing for a little longer than two of these says so."""
+
 LOOK_AGAIN_S: Final = (25.0, 45.0)
 """Rights are looked at again after a time between these, so that not all streams ask at once.  Whoever has
 lost them is cut off within the minute."""

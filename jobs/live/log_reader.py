@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from jobs.live import sse
 from jobs.live.followed_logs import FollowedLog, find, follow, unfollow
 from jobs.live.log_responses import LogRequest
-from jobs.live.tail import LogPart, Place, identity, open_part
+from jobs.live.tail import Frame, LogPart, Place, identity, log_event, open_part
 from jobs.live.thread_pool import run_in_thread
+from jobs.logs import log_store, log_times
 from jobs.models import Job, LogStream
 
 
@@ -56,6 +57,7 @@ class LogReader:
 
     def __init__(self, job: Job, wanted: LogRequest, position: Position, wake: asyncio.Event) -> None:
         self._name = wanted.of(job)
+        self._has_times = wanted.has_times
         self._job = (job.public_id, job.workspace_id)
         self._position = position
         self._wake = wake
@@ -79,9 +81,9 @@ class LogReader:
         part = self._part
         assert part is not None
         if (frame := await part.bytes.after(self._offset)) is not None:
-            self._offset = frame.end
+            start, self._offset = self._offset, frame.end
             self._wake.set()
-            return frame.event
+            return await run_in_thread(_add_times, part, start, frame) if self._has_times else frame.event
         if part.bytes.done and self._offset >= part.bytes.head:
             return self._end_of(part)
         return b""
@@ -132,3 +134,12 @@ class LogReader:
             return b""
         self._told_end = True
         return sse.event("end", {"state": LogStream.State.GONE.value})
+
+
+def _add_times(part: LogPart, start: int, frame: Frame) -> bytes:
+    """Return the event of a frame with a time before each of its lines."""
+    found = log_store.read(part.row, start, frame.end - start)
+    if len(found.data) != frame.end - start:  # a notice for what a cap left out
+        return frame.event
+    text = log_times.add_times(part.row, found.data, start).decode("utf-8", "replace")
+    return log_event(part.place, frame.end, text)

@@ -10,10 +10,11 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from django.http import HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.utils.translation import gettext
 
 from jobs.live.followed_logs import LogName, find
 from jobs.live.thread_pool import leave_request_thread, run_in_thread
-from jobs.logs import log_search, log_store
+from jobs.logs import line_numbers, log_search, log_store, log_times, pattern_search
 from jobs.models import Job, JobFile, LogStream
 
 DEFAULT_LIMIT: Final = 256 * 1024
@@ -37,6 +38,10 @@ class BadNumber(ValueError):
     """The parameter of that name is no number that makes sense."""
 
 
+class BadSearch(ValueError):
+    """The search can't be done; the text is the sentence that says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogRequest:
     """A log of a job, and a range of its bytes.  `run` and `attempt` None are the newest ones."""
@@ -48,6 +53,8 @@ class LogRequest:
     stream: str = "output"
     offset: int = 0
     limit: int = DEFAULT_LIMIT
+    has_times: bool = False
+    """Whether each line is behind its time."""
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:
@@ -60,6 +67,7 @@ class LogRequest:
             stream=query.get("stream") or "output",
             offset=number(query, "offset", least=None) or 0,
             limit=DEFAULT_LIMIT if (limit := number(query, "limit")) is None else limit,
+            has_times=query.get("timestamps") == "true",
         )
 
     def of(self, job: Job) -> LogName:
@@ -78,14 +86,20 @@ def number(query: Mapping[str, str], name: str, *, least: int | None = 0) -> int
 
 
 def respond(job: Job, query: Mapping[str, str]) -> HttpResponseBase:
-    """Answer what `query` requests of the job's logs.  Raises NoSuchLog or BadNumber.
+    """Answer what `query` requests of the job's logs.  Raises NoSuchLog, BadNumber or BadSearch.
 
-    A slice; with `download`, all of the log; with `q`, the lines in which it is found, as JSON.
+    A slice, with `timestamps` a time before each line; with `download`, all of the log; as JSON with `q` the
+    lines in which it is found (with `regex`, which match it) or with `level` those of the level, with `line`
+    and `line_at` a line's offset and number, with `times` when the bytes of the slice came.
     """
     log_request = LogRequest.parse(query)
     row = _row(job, log_request)
-    if "q" in query:
-        return _search(row, query["q"], log_request)
+    if "q" in query or query.get("level"):
+        return _search(row, query, log_request)
+    if query.get("line") or query.get("line_at"):
+        return _line(row, number(query, "line", least=1), number(query, "line_at"))
+    if query.get("times"):
+        return _times(row, log_request)
     if query.get("download"):
         return _download(job, row, log_request)
     return _slice(job, row, log_request)
@@ -114,7 +128,10 @@ def _slice(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResp
         found = log_store.Slice(b"", 0, 0, 0, state)
     else:
         found = _read(row, log_request)
-    response = HttpResponse(found.data, headers=_HEADERS)
+    data = found.data
+    if row is not None and log_request.has_times and len(data) == found.next_offset - found.offset:
+        data = log_times.add_times(row, data, found.offset)
+    response = HttpResponse(data, headers=_HEADERS)
     response.headers["X-Offset"] = str(found.offset)
     response.headers["X-Next-Offset"] = str(found.next_offset)
     response.headers["X-Size"] = str(found.size)
@@ -131,16 +148,50 @@ def _read(row: LogStream, log_request: LogRequest) -> log_store.Slice:
         return log_store.Slice(b"", 0, 0, 0, LogStream.State.GONE)
 
 
-def _search(row: LogStream | None, text: str, log_request: LogRequest) -> HttpResponse:
-    if row is None or not text:
+def _search(row: LogStream | None, query: Mapping[str, str], log_request: LogRequest) -> HttpResponse:
+    text, level = query.get("q", "")[:LONGEST_WANTED], query.get("level", "")
+    if level and level not in pattern_search.LEVELS:
+        raise BadSearch(gettext("Unknown level. Known levels: error, warning."))
+    if row is None or not (text or level):
         return JsonResponse({"matches": [], "next_offset": None})
-    most = max(1, min(log_request.limit, MOST_MATCHES))
+    most, start = max(1, min(log_request.limit, MOST_MATCHES)), max(0, log_request.offset)
     try:
-        found = log_search.search(row, text[:LONGEST_WANTED], max(0, log_request.offset), most)
+        if level or query.get("regex"):
+            found = pattern_search.search(row, pattern_search.LEVELS.get(level, text), start, most)
+        else:
+            found = log_search.search(row, text, start, most)
     except log_store.Unsafe:
         found = log_search.Matches([], None)
+    except pattern_search.BadPattern as error:
+        sentence = gettext("Invalid regular expression: %(problem)s.")
+        raise BadSearch(sentence % {"problem": str(error).rstrip(".")}) from error
+    except pattern_search.PatternTooSlow as error:
+        sentence = gettext("This regular expression takes too long on this log. Use a simpler one.")
+        raise BadSearch(sentence) from error
     matches = [{"offset": match.offset, "text": match.text} for match in found.found]
     return JsonResponse({"matches": matches, "next_offset": found.next_offset})
+
+
+def _line(row: LogStream | None, line: int | None, offset: int | None) -> HttpResponse:
+    """Answer the offset of a line, or the number of the line at an offset; null while it is being counted."""
+    if row is None:
+        return JsonResponse({"line": 1, "offset": 0})
+    try:
+        if line is not None:
+            offset = line_numbers.offset_of(row, line)
+        else:
+            line = line_numbers.line_at(row, offset or 0)
+    except log_store.Unsafe:
+        line, offset = 1, 0
+    return JsonResponse({"line": line, "offset": offset})
+
+
+def _times(row: LogStream | None, log_request: LogRequest) -> HttpResponse:
+    """Answer pairs of an offset and the Unix time, in milliseconds, at which the bytes from there on came."""
+    start = max(0, log_request.offset)
+    end = start + min(log_request.limit, log_store.MOST_AT_ONCE)
+    moments = log_times.find_times(row, start, end) if row is not None else []
+    return JsonResponse({"times": [[each.offset, each.ms] for each in moments]})
 
 
 def _download(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResponseBase:

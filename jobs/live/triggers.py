@@ -14,9 +14,29 @@ from redis import Redis
 
 from jobs.live import bus
 
-Step = Literal["drain", "observe", "inventory", "dry_run", "measure", "notices", "forward_logs"]
+Step = Literal[
+    "drain",
+    "observe",
+    "inventory",
+    "dry_run",
+    "measure",
+    "notices",
+    "forward_logs",
+    "dump_stacks",
+    "collect_training_metrics",
+    "renew_credentials",
+    "copy_folders",
+]
 
-QUEUES: Final[dict[str, str]] = {"measure": "logs", "notices": "notices", "forward_logs": "logs"}
+QUEUES: Final[dict[str, str]] = {
+    "measure": "logs",
+    "notices": "notices",
+    "forward_logs": "logs",
+    "dump_stacks": "logs",
+    "collect_training_metrics": "logs",
+    "renew_credentials": "logs",
+    "copy_folders": "logs",
+}
 """Celery queues of the steps; that of all others is `control`."""
 
 COALESCE_MS: Final = 1000

@@ -2,21 +2,24 @@
 
 A worker leases a sink, stores what its batch is made of, posts it outside any transaction, in a thread of its
 own, and then moves the offsets.  One that is killed after the post and before that leaves the same batch for
-the next one: at least once, in order.
+the next one: at least once, in order.  A sink that does not answer in the time of a pass holds its lease, and
+no worker: its thread takes the answer down.
 """
 
 from __future__ import annotations
 
 import base64
 import secrets
+import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import structlog
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Least, Now
 from django.utils.crypto import get_random_string
@@ -39,7 +42,7 @@ LEASE: Final = timedelta(seconds=45)
 
 AT_ONCE: Final = 8
 PASS_S: Final = 5.0
-"""Seconds after which a pass begins no more batches: the worker has other tasks."""
+"""Seconds after which a pass begins no more batches, and waits for none: the worker has other tasks."""
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
@@ -66,23 +69,38 @@ def forward() -> bool:
     due = find_due()
     deadline = time.monotonic() + PASS_S
     is_more = len(due) > AT_ONCE
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        running: dict[Future[PostOutcome], Post] = {}
-        for sink_id in due[:AT_ONCE]:
-            if post := _begin(sink_id):
-                running[pool.submit(_send, post)] = post
-        while running:
-            done, _others = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                post = running.pop(future)
-                if not _apply(post, future.result()):
-                    continue
-                if time.monotonic() > deadline:
-                    is_more = True
-                    _release(post.sink)
-                elif following := _next(post.sink):
-                    running[pool.submit(_send, following)] = following
+    pool = ThreadPoolExecutor(AT_ONCE)
+    running: dict[Future[PostOutcome], Post] = {}
+    for sink_id in due[:AT_ONCE]:
+        if post := _begin(sink_id):
+            running[pool.submit(_send, post)] = post
+    while running:
+        done, _others = wait(running, max(0.0, deadline - time.monotonic()), FIRST_COMPLETED)
+        if not done:
+            break
+        for future in done:
+            post = running.pop(future)
+            if not _apply(post, future.result()):
+                continue
+            if time.monotonic() > deadline:
+                is_more = True
+                _release(post.sink)
+            elif following := _next(post.sink):
+                running[pool.submit(_send, following)] = following
+    for future, post in running.items():
+        future.add_done_callback(partial(_apply_late, post, threading.get_ident()))
+    pool.shutdown(wait=False)
     return is_more
+
+
+def _apply_late(post: Post, of_pass: int, future: Future[PostOutcome]) -> None:
+    """Record an answer that came after the pass, which had the thread `of_pass`; give the lease back."""
+    try:
+        if _apply(post, future.result()):
+            _release(post.sink)
+    finally:
+        if threading.get_ident() != of_pass:
+            connections.close_all()
 
 
 # --- leases ----------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def search(stream: LogStream, text: str, start: int, limit: int, seconds: float 
     needle = text.encode().lower()
     deadline = time.monotonic() + seconds
     found: list[Match] = []
-    for offset, block in _blocks(stream, start, overlap=len(needle) - 1):
+    for offset, block in blocks(stream, start, overlap=len(needle) - 1):
         found += _in_block(block, offset, needle)
         if len(found) >= limit:
             last = found[limit - 1]
@@ -102,7 +102,7 @@ def search(stream: LogStream, text: str, start: int, limit: int, seconds: float 
     return Matches(found, None)
 
 
-def _blocks(stream: LogStream, start: int, overlap: int) -> Iterator[tuple[int, bytes]]:
+def blocks(stream: LogStream, start: int, overlap: int) -> Iterator[tuple[int, bytes]]:
     """Yield the log in blocks of whole lines; blocks of a too long line share `overlap` bytes."""
     rest = b""
     at = start

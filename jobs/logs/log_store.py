@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -191,7 +191,7 @@ def format_cut(stream: LogStream) -> bytes:
 def _sealed_bytes(stream: LogStream, start: int, length: int) -> bytes:
     pieces = []
     end = min(start + length, stream.size)
-    for chunk in stream.chunks.filter(offset__gt=start - CHUNK, offset__lt=end):
+    for chunk in _chunks_between(stream, start, end):
         low, high = max(start, chunk.offset), min(end, chunk.offset + chunk.length)
         if low >= high:
             continue
@@ -199,6 +199,13 @@ def _sealed_bytes(stream: LogStream, start: int, length: int) -> bytes:
             file.seek(low - chunk.offset)
             pieces.append(file.read(high - low))
     return b"".join(pieces)
+
+
+def _chunks_between(stream: LogStream, start: int, end: int) -> Iterable[LogChunk]:
+    """Return the chunks with bytes from `start` to `end`, and maybe others if all were fetched before."""
+    if "chunks" in getattr(stream, "_prefetched_objects_cache", {}):
+        return stream.chunks.all()
+    return stream.chunks.filter(offset__gt=start - CHUNK, offset__lt=end)
 
 
 def seal(stream: LogStream) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from jobs.logs import log_store
@@ -26,14 +27,32 @@ _ESCAPES: Final = re.compile(
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+@dataclass(frozen=True, slots=True)
+class TailLine:
+    """A line near the end of a log, as plain text, and the offset of its first byte."""
+
+    offset: int
+    text: str
+
+
 def last_lines(stream: LogStream, count: int = LINES) -> list[str]:
     """Return at most `count` lines from the end of `stream`; none where it can't be read."""
+    return [line.text for line in lines_at_end(stream, count)]
+
+
+def lines_at_end(stream: LogStream, count: int) -> list[TailLine]:
+    """Return the lines of `last_lines` with their offsets."""
     try:
-        data = log_store.read(stream, -REACH, REACH + log_store.LINE_REACH).data
+        part = log_store.read(stream, -REACH, REACH + log_store.LINE_REACH)
     except log_store.Unsafe:
         return []
-    lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
-    return [plain(line)[:LONGEST_LINE] for line in lines[-count:]] if data else []
+    lines, offset = [], part.offset
+    for line in part.data.rstrip(b"\n").split(b"\n") if part.data else ():
+        lines.append((offset, line))
+        offset += len(line) + 1
+    return [
+        TailLine(at, plain(line.decode("utf-8", "replace"))[:LONGEST_LINE]) for at, line in lines[-count:]
+    ]
 
 
 def read_lines(stream: LogStream, count: int) -> list[str]:

@@ -13,6 +13,8 @@ _LABELS: Final[Mapping[str, tuple[str, ...]]] = {
     "without_image": (_("Run without image"),),
     "without_gpu": (_("Run without GPU"),),
     "gpu_type": (_("Use %(value)s"),),
+    "mount_address": (_("Use %(address)s"),),
+    "mount_read_only": (_("Mount read-only"),),
     "without_mount": (_("Run without this data"),),
     "without_code": (_("Run without this code"),),
     "without_srun": (_("Remove srun"),),

@@ -19,6 +19,9 @@ _SENTENCES: Final = {
     "chained": (_("Nested addresses (“::”) are not allowed."),),
     "address": (_("Invalid address: spaces, “..” and anything after the path are not allowed."),),
     "folder": (_("Enter an absolute path on the machine, or an address such as nas://… or cpfs://…."),),
+    "of_the_console": (
+        _("Only the console can store files of jobs. Save a folder on the Files page of a job."),
+    ),
     "no_cluster": (_("No cluster in the workspace can run this test."),),
     "no_trial": (_("No effect on this console's clusters; only used by the vendor's platform."),),
     "too_many_trials": (_("Several of your tests are still running. Wait for one to finish."),),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from jobs.messages import faults
+from jobs.messages.alerts import alert_message
 from jobs.messages.amounts import duration
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import replica_state_label, state_label
@@ -35,7 +37,8 @@ def event_message(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str
         return _session_words(kind, params)
     if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.TOLD}:
         return _by_admin(kind, params)
-    return faults.decision_message(params) if kind is Event.Kind.FAULT else (_plain(kind), _reason(params))
+    found = {Event.Kind.ALERT: alert_message, Event.Kind.FAULT: faults.decision_message}.get(kind)
+    return found(params) if found else (_plain(kind), _detail(params))
 
 
 def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
@@ -68,7 +71,15 @@ def _why(params: Mapping[str, Any]) -> str:
     why = str(params.get("why") or "")
     if params.get("kind") == EndKind.IDLE:
         return _("idle for %(time)s") % {"time": duration(int(why))}
+    if params.get("kind") == EndKind.EARLY_STOP:
+        text = _("best %(metric)s by step %(step)s: %(best)s; median of %(jobs)s other jobs: %(median)s")
+        return str(text % json.loads(why))
     return why
+
+
+def _detail(params: Mapping[str, Any]) -> str:
+    """Return the checkpoint of an event, or else its reason."""
+    return str(params.get("checkpoint") or "") or _reason(params)
 
 
 def _plain(kind: Event.Kind) -> str:
@@ -85,6 +96,7 @@ def _plain(kind: Event.Kind) -> str:
         Event.Kind.LOGS_SEALED: _("Logs stored"),
         Event.Kind.IDLE_WARNED: _("Owner notified: the job is idle"),
         Event.Kind.STILL_NEEDED: _("Marked as still needed"),
+        Event.Kind.RESUMED: _("Resumed from a checkpoint"),
         Event.Kind.EXTENDED: _("Extended by 1 hour"),
         Event.Kind.NOT_EXTENDED: _("Not extended: the cluster can't change the time limit of a running job"),
     }
@@ -105,6 +117,7 @@ def _end_wanted(kind: str) -> str:
         EndKind.PREEMPTION: _("Preempted"),
         EndKind.DRAIN: _("Stop requested: the node is being drained"),
         EndKind.IDLE: _("Stop requested: the job is not using its resources"),
+        EndKind.EARLY_STOP: _("Stopped early by the median rule of its sweep"),
         EndKind.FAULT: _("Fault detected: the attempt is ended"),
         EndKind.COMPLETION: _("Completion policy met"),
     }

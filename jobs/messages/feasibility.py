@@ -12,6 +12,10 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(cluster)s has no container engine and can't run the image %(image)s."),
         _("This cluster can't run images."),
     ),
+    "image_unfilled": (
+        _("The image %(image)s still contains the placeholder %(placeholder)s. Replace it."),
+        _("The image's name still contains a placeholder. Replace it."),
+    ),
     "no_gpus": (_("%(cluster)s has no GPUs."),),
     "no_gpu_of_type": (
         _("%(cluster)s has no %(gpu_type)s GPU. Available: %(types)s."),
@@ -19,18 +23,32 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "data_not_mapped": (
         _(
-            "%(cluster)s can't mount %(place)s: address not allowed by its settings (%(setting)s). "
-            "Ask an admin, or use data on the cluster."
+            "%(cluster)s can't mount %(place)s: not in its storage mappings. Mapped are: %(near)s. A console "
+            "admin can add a mapping (Administration › Storage)."
+        ),
+        _(
+            "%(cluster)s can't mount %(place)s: not in its storage mappings. A console admin can add one "
+            "(Administration › Storage)."
         ),
     ),
     "storage_not_admitted": (
+        _("Jobs in %(workspace)s can't use %(place)s: its storage mapping is for other workspaces."),
+    ),
+    "storage_read_only": (
+        _("Output can't go to %(place)s, which is read-only by its storage mapping on %(cluster)s."),
+    ),
+    "storage_not_writable": (
         _(
-            "Jobs in %(workspace)s can't use %(place)s on %(cluster)s: not allowed by its settings "
-            "(%(setting)s)."
+            "Jobs on %(cluster)s can only read %(place)s, which is a bucket here. Mount it read-only, or "
+            "select another cluster."
         ),
     ),
     "dataset_not_known": (
-        _("Dataset %(id)s is not registered in this console, and %(cluster)s doesn't know it."),
+        _(
+            "Dataset %(id)s is neither registered in this console nor in the storage mappings of "
+            "%(cluster)s. Mapped are: %(near)s."
+        ),
+        _("Dataset %(id)s is neither registered in this console nor in the storage mappings of %(cluster)s."),
     ),
     "folder_not_admitted": (
         _(
@@ -65,6 +83,14 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         _("--%(name)s can't be %(value)s; expected: %(expected)s (%(source)s)."),
         _("--%(name)s has a wrong value."),
     ),
+    "fault_patterns_many": (_("At most %(most)s output patterns."),),
+    "fault_pattern_long": (_("Output pattern %(number)s: at most %(most)s characters."),),
+    "fault_pattern_wrong": (
+        _("Output pattern %(number)s is no regular expression that can be used: %(problem)s."),
+        _("Output pattern %(number)s is no regular expression that can be used."),
+    ),
+    "fault_pattern_slow": (_("Output pattern %(number)s takes too long. Use a simpler one."),),
+    "fault_pattern_any": (_("Output pattern %(number)s matches every line. Use a longer one."),),
     "role_unknown": (
         _("Jobs in %(workspace)s can't use role %(role)s. Available: %(roles)s."),
         _("Jobs in %(workspace)s can't use role %(role)s. No roles available; a console admin can add them."),
@@ -75,8 +101,20 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "role_without_network": (
         _(
-            "Jobs on %(cluster)s have no network of their own, so they can't be given credentials of role "
-            "%(role)s. Submit without a role, or select another cluster."
+            "Jobs on %(cluster)s can't be given credentials of role %(role)s. Submit without a role, or "
+            "select another cluster."
+        ),
+    ),
+    "container_without_command": (
+        _(
+            "On %(cluster)s, container %(name)s of role %(role)s needs a command. Add one, or select a "
+            "cluster with a container engine."
+        ),
+    ),
+    "container_image_alone": (
+        _(
+            "Container %(name)s has an image, but role %(role)s has none. Add an image to the role, or "
+            "remove the container's."
         ),
     ),
     "size_not_known": (

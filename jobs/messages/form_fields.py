@@ -23,6 +23,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "too_great": (_("Must be at most %(most)s."),),
     "no_option": (_("“%(value)s” is not one of the options."),),
     "no_pair": (_("“%(value)s” is not in the form name=value."),),
+    "no_words": (_('Not a JSON list of words, e.g. ["sleep", "60"].'),),
     "no_json": (_("Not a JSON object."),),
     "no_time": (_("Not a valid date and time. Example: 2027-01-31T22:00:00+08:00."),),
     "no_variable": (

@@ -27,7 +27,6 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 NOTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "container_kept": (_("Sidecar container %(name)s is not run (kept in the file)."),),
     "container_unnamed": (
         _("%(source)s refers to container %(name)s, which doesn't exist. The first container is used."),
         _("The first container is used as the main container."),

@@ -46,6 +46,9 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "obsolete_key": (
         _("%(key)s is obsolete and ignored. Use minFailedTaskCount and minSucceededTaskCount instead."),
     ),
+    "alerts_told": (
+        _("alertConfig: your notification channels tell of %(items)s; the rest is kept in the file."),
+    ),
     "kept_unused": (_("%(key)s is ignored (kept in the file)."),),
     "scm_only": (_("%(key)s is specific to SCM and not part of OpenPAI. Used as the disk size."),),
     "form_snapshot": (
@@ -126,6 +129,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "not_carried": (_("%(path)s is specific to its original format and not included in %(dialect)s."),),
     "fault_argument_unknown": (_("--%(name)s is unknown and has no effect here."),),
     "fault_argument_unused": (_("--%(name)s has no effect here; it is kept for export."),),
+    "fault_patterns_without_restarts": (
+        _("Output that matches a pattern ends the job: no restarts are allowed. Set a maximum of restarts."),
+    ),
+    "torchrun_restarts_differ": (
+        _("--max-restarts %(own)s in the command of %(role)s acts, not %(limit)s restarts of one replica."),
+    ),
     "needs_value": (
         _("%(dialect)s requires %(key)s. Enter a value."),
         _("A value required by %(dialect)s is missing."),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.messages import amounts
+from jobs.messages.alerts import alert_words
 from jobs.messages.reasons import reason_message
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -45,6 +46,10 @@ _TITLES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(name)s has not used its resources for %(time)s."),
         _("%(name)s is not using its resources."),
     ),
+    Kind.ALERT: (
+        _("%(name)s: %(metric_name)s above %(above)s for %(time)s."),
+        _("%(name)s: %(metric_name)s below %(below)s for %(time)s."),
+    ),
     Kind.QUOTA: (
         _("Quota %(quota)s on %(cluster)s is %(percent)s%% used."),
         _("A quota is almost full."),
@@ -66,6 +71,7 @@ _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.QUOTA: (
         _("Almost full: %(resource_name)s. Jobs that request more than the remaining amount will wait."),
     ),
+    Kind.ALERT: (_("Measured: %(seen_value)s."),),
     Kind.IDLE: (
         _("The job will be stopped at %(moment)s unless the resources are used before then."),
         _("Stop the job if it is no longer needed, so that others can use the resources."),
@@ -115,4 +121,4 @@ def _in_words(params: Params) -> dict[str, object]:
         words["moment"] = amounts.moment(until)
     if resource := str(params.get("resource") or ""):
         words["resource_name"] = say((_RESOURCES.get(resource, _OF_TYPE),), {"type": resource})
-    return words
+    return {**words, **alert_words(params)}

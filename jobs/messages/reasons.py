@@ -9,6 +9,7 @@ from jobs.messages import amounts, backend_texts
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal
+from jobs.messages.sanity import sanity_word
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.states import ReasonCode
@@ -207,9 +208,10 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Pulling image %(image_about)s."),
         _("Fetching code from %(code_about)s."),
         _("Installing Python packages: %(packages_about)s."),
+        _("Running init container %(init_about)s."),
         _("Starting replicas."),
     ),
-    ReasonCode.RUNNING: (_("Running."),),
+    ReasonCode.RUNNING: (_("Checking the nodes: %(checking)s."), _("Running.")),
     ReasonCode.ENGINE_QUEUE: (
         _("Waiting in the cluster's queue: %(detail)s"),
         _("Waiting in the cluster's queue."),
@@ -223,11 +225,14 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Succeeded although some replicas failed, as the completion policy allows."),
     ),
     ReasonCode.EXIT_CODE: (
+        _("Replica %(task)s failed: %(output)s"),
         _("Replica %(task)s failed. %(exit)s."),
         _("Failed. %(exit)s."),
         _("A replica failed."),
     ),
     ReasonCode.SIGNALLED: (
+        _("Replica %(task)s failed: %(output)s. %(exit)s."),
+        _("Replica %(task)s failed: %(output)s"),
         _("Replica %(task)s was terminated by a signal. %(exit)s."),
         _("Terminated by a signal. %(exit)s."),
         _("A replica was terminated by a signal."),
@@ -281,6 +286,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Stopped after %(time)s of not using its resources; the owner had been warned."),
         _("Stopped for not using its resources; the owner had been warned."),
     ),
+    ReasonCode.EARLY_STOP: (_("Stopped early: other jobs of the sweep do better."),),
     ReasonCode.HANG: (
         _("No output from any replica for %(time)s; the job was ended as hanging."),
         _("No output from any replica for too long; the job was ended as hanging."),
@@ -313,6 +319,18 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("The Python packages of replica %(task)s could not be installed: %(error)s"),
         _("The Python packages could not be installed: %(error)s"),
         _("The Python packages could not be installed."),
+    ),
+    ReasonCode.INIT_CONTAINER_FAILED: (
+        _("Init container %(container)s of replica %(task)s failed: %(error)s"),
+        _("Init container %(container)s failed: %(error)s"),
+        _("Init container %(container)s of replica %(task)s failed with exit code %(exit_code)s."),
+        _("Init container %(container)s failed with exit code %(exit_code)s."),
+        _("An init container failed."),
+    ),
+    ReasonCode.SANITY_CHECK_FAILED: (
+        _("Node %(node)s failed the sanity check (%(check)s): %(error)s"),
+        _("Replica %(names)s failed the sanity check (%(check)s): %(error)s"),
+        _("The nodes failed the sanity check."),
     ),
     ReasonCode.PORT_CONFLICT: (
         _("Port %(port)s was taken by another process during startup."),
@@ -392,9 +410,12 @@ def _with_position(why: str, params: Params) -> str:
 def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     """Return the parameters that are amounts, replicas or ends, in words."""
     error, step = params.get("error") or params.get("detail"), params.get("step")
+    check, checking = params.get("check"), params.get("sanity_phase")
     words: dict[str, object] = {
         "error": error,
         f"{step}_about": params.get("about"),
+        "check": sanity_word(check) if isinstance(check, str) else None,
+        "checking": sanity_word(checking) if isinstance(checking, str) else None,
         **_describe_replica(params),
     }
     words["draining_cluster"] = params.get("cluster") if params.get("draining") else None

@@ -52,17 +52,23 @@ _SENTENCES: Final = {
     ),
     "mount_unknown": (
         _(
-            "Refused: no folder is configured for dataset %(id)s on this cluster. An admin can set "
-            "it in the cluster's settings (%(setting)s)."
+            "Refused: no storage mapping has dataset %(id)s on this cluster. A console admin can add one "
+            "(Administration › Storage)."
         ),
     ),
     "storage_not_allowed": (
+        _("Refused: jobs in %(workspace)s can't use %(place)s: its storage mapping is for other workspaces."),
+    ),
+    "bucket_not_writable": (
         _(
-            "Refused: jobs in %(workspace)s can't use %(place)s on this cluster: not allowed by its "
-            "settings (%(setting)s)."
+            "Refused: %(place)s is a bucket here, which this cluster can only read. Mount it read-only, or "
+            "use another cluster."
         ),
     ),
-    "mount_without_path": (_("Refused: no mount path for %(id)s in the job or in the cluster's settings."),),
+    "storage_read_only": (
+        _("Refused: the output goes to %(place)s, which is read-only for jobs here by its storage mapping."),
+    ),
+    "mount_without_path": (_("Refused: no mount path for %(id)s in the job or in its storage mapping."),),
     "mount_elsewhere": (
         _(
             "Refused: %(place)s is not available on this machine and can't be mounted at %(path)s. "
@@ -81,6 +87,30 @@ _SENTENCES: Final = {
             "Refused: jobs here are plain processes without their own file system, so nothing can "
             "be mounted at %(path)s. This requires an image and a container engine, or a machine "
             "that allows user namespaces."
+        ),
+    ),
+    "container_without_command": (
+        _(
+            "Refused: container %(name)s of role %(role)s has no command, which it needs on this cluster. "
+            "Add a command, or use a cluster with a container engine."
+        ),
+    ),
+    "container_other_image": (
+        _(
+            "Refused: container %(name)s of role %(role)s has another image than the role. Use the same "
+            "image, or another cluster."
+        ),
+    ),
+    "containers_of_script": (
+        _(
+            "Refused: Slurm runs this script on all nodes, so container %(name)s can't run beside it. "
+            "Use roles with a command, or submit without the container."
+        ),
+    ),
+    "container_image_alone": (
+        _(
+            "Refused: container %(name)s has an image, but role %(role)s has none. Add an image to "
+            "the role, or remove the container's."
         ),
     ),
     "auth_elsewhere": (_("Refused: the image registry's login file %(place)s is not on this machine."),),
@@ -175,8 +205,8 @@ _SENTENCES: Final = {
     ),
     "role_without_network": (
         _(
-            "Refused: jobs on this cluster have no network of their own, so they can't be given "
-            "credentials of role %(role)s. Submit without a role, or use another cluster."
+            "Refused: this job can't be given credentials of role %(role)s on this cluster. Submit without "
+            "a role, or use another cluster."
         ),
     ),
     "role_unknown": (

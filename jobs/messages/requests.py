@@ -30,6 +30,9 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         _("The jobs of the sweep exceed %(most)s characters in total. Submit the sweep in parts."),
     ),
     "sweep_too_many": (_("Too many jobs: a sweep can have at most %(most)s."),),
+    "sweep_wrong_range": (
+        _("%(name)s has no valid range: the lower bound comes first, log_uniform needs bounds above 0."),
+    ),
     "sweep_no_such_field": (_("Unknown field %(name)s, and no command or variable contains {%(name)s}."),),
     "sweep_wrong_value": (
         _("%(name)s can't be “%(value)s”."),
@@ -41,6 +44,9 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         _("“%(value)s” is not an allowed value."),
     ),
     "not_a_port": (_("“%(value)s” is not a port. Ports are numbers from 1 to 65535."),),
+    "not_a_period": (
+        _("%(key)s “%(value)s” is not a valid duration. Enter a number and m, h or d, e.g. 30m or 1d."),
+    ),
     "not_an_amount": (_("%(key)s “%(value)s” is not a valid amount. Enter a number and a unit, e.g. 16Gi."),),
     "role_twice": (_("Duplicate role %(name)s."),),
     "unit_missing": (_("%(key)s “%(value)s” has no unit. Example: 16Gi (16 GiB)."),),

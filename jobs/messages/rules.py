@@ -234,7 +234,10 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Automatic fault tolerance is available only for some frameworks."),
     ),
     "sanity_check_where": (
-        _("The sanity check is available only for PyTorch jobs with GPUs on a Lingjun resource quota."),
+        _(
+            "PAI-DLC has the sanity check only for PyTorch jobs with GPUs on a Lingjun resource quota. This "
+            "console checks every job."
+        ),
     ),
     "role_default": (
         _(

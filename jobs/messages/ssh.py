@@ -29,6 +29,7 @@ _ENTRIES: Final = {
     "not_running": _("This replica is not running: not started yet, or already ended."),
     "full_person": _("You have too many active sessions. Close one and try again."),
     "full": _("The console has too many active sessions. Try again later."),
+    "no_ssh": _("SSH is turned off on this console."),
     "no_exec": _("This cluster does not support access to running jobs."),
     "no_program": _("Program not found in the job."),
     "limits": _("Session not started: the job's limits could not be applied."),

@@ -8,6 +8,7 @@ from jobs.models.assets import (
     AssetUse,
     CodeSource,
     Dataset,
+    DatasetCopy,
     DatasetVersion,
     Guarded,
     Image,
@@ -19,7 +20,9 @@ from jobs.models.drafts import Draft, DraftVersion
 from jobs.models.dry_runs import DryRun
 from jobs.models.entries import AccessSession, SshKey, TerminalTicket
 from jobs.models.external_jobs import ExternalJob
+from jobs.models.fault_patterns import FaultPattern
 from jobs.models.idempotency import StoredAnswer
+from jobs.models.job_lists import ChosenColumns, JobStar, SavedView
 from jobs.models.jobs import Dependency, Event, Job, JobFile, Visibility
 from jobs.models.log_sinks import LogCursor, LogSink
 from jobs.models.logs import LogChunk, LogStream
@@ -32,12 +35,17 @@ from jobs.models.notifications import (
     NotificationRule,
     QuotaLevel,
 )
+from jobs.models.sanity_checks import SanityCheck
 from jobs.models.secrets import JobSecret, PersonalSecret
+from jobs.models.site_storage import SiteStorage, SiteStorageCluster
+from jobs.models.stack_dumps import StackDump
 from jobs.models.sweeps import Sweep, SweepRun
 from jobs.models.tags import JobTag
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
+from jobs.models.tracking import TrackingExperiment, TrackingRun
+from jobs.models.training_metrics import EventFile, MetricsCursor, TrainingPoints, TrainingSeries
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
-from jobs.models.usage import Idleness, LogProgress, MeasuredCluster, ReplicaUsage
+from jobs.models.usage import Idleness, LogProgress, MeasuredCluster, MetricAlert, ReplicaUsage
 
 __all__ = [
     "ASSETS",
@@ -49,8 +57,10 @@ __all__ = [
     "Attempt",
     "Blob",
     "Channel",
+    "ChosenColumns",
     "CodeSource",
     "Dataset",
+    "DatasetCopy",
     "DatasetVersion",
     "Delivery",
     "DeliveryItem",
@@ -61,7 +71,9 @@ __all__ = [
     "Endpoint",
     "EndpointVisit",
     "Event",
+    "EventFile",
     "ExternalJob",
+    "FaultPattern",
     "Guarded",
     "HeldBlob",
     "HeldTree",
@@ -70,6 +82,7 @@ __all__ = [
     "Job",
     "JobFile",
     "JobSecret",
+    "JobStar",
     "JobTag",
     "LogChunk",
     "LogCursor",
@@ -77,6 +90,8 @@ __all__ = [
     "LogSink",
     "LogStream",
     "MeasuredCluster",
+    "MetricAlert",
+    "MetricsCursor",
     "Notification",
     "NotificationEvent",
     "NotificationRule",
@@ -86,7 +101,12 @@ __all__ = [
     "Replica",
     "ReplicaUsage",
     "Run",
+    "SanityCheck",
+    "SavedView",
+    "SiteStorage",
+    "SiteStorageCluster",
     "SshKey",
+    "StackDump",
     "StoredAnswer",
     "StoredObject",
     "Sweep",
@@ -95,6 +115,10 @@ __all__ = [
     "TemplateUse",
     "TemplateVersion",
     "TerminalTicket",
+    "TrackingExperiment",
+    "TrackingRun",
+    "TrainingPoints",
+    "TrainingSeries",
     "TreeUse",
     "UploadedTree",
     "Visibility",

@@ -197,6 +197,7 @@ class Dataset(Guarded):
         PFS = "pfs", _("PFS")
         HOST = "host", _("host path")
         HTTP = "http", _("HTTP")
+        UPLOAD = "upload", _("files of a job")
 
     source = models.CharField(_("storage type"), max_length=16, choices=Source, default=Source.OSS)
     mount_path = models.CharField(_("mount path"), max_length=500, default="/mnt/data")
@@ -275,6 +276,58 @@ class DatasetVersion(Audited):
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"
+
+
+class DatasetCopy(models.Model):
+    """A folder of an ended job that a worker copies into the first version of a dataset.
+
+    The content lies where uploads lie, as an uploaded tree that is kept for as long as this row is.  `path`
+    is the folder's path as addresses have it, below `root`.  `code` says why it failed, about `detail`: see
+    `jobs.messages.dataset_copies`.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("queued")
+        COPYING = "copying", _("copying")
+        READY = "ready", _("ready")
+        FAILED = "failed", _("failed")
+
+    dataset = models.OneToOneField(Dataset, models.CASCADE, related_name="copy")
+    job = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="+", verbose_name=_("job"))
+    replica = models.ForeignKey(
+        "jobs.Replica", models.SET_NULL, null=True, related_name="+", verbose_name=_("replica")
+    )
+    root = models.CharField(max_length=200)
+    path = models.TextField(_("folder"), blank=True)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
+    code = models.CharField(max_length=32, blank=True)
+    detail = models.CharField(max_length=500, blank=True)
+    files = models.PositiveIntegerField(_("files"), default=0)
+    size = models.BigIntegerField(_("bytes"), default=0)
+    copied = models.BigIntegerField(_("bytes copied"), default=0)
+    skipped = models.PositiveIntegerField(_("skipped"), default=0)
+    restarts = models.PositiveIntegerField(default=0)
+    tree = models.ForeignKey("jobs.UploadedTree", models.PROTECT, null=True, related_name="copies")
+    created_at = models.DateTimeField(_("requested"), db_default=Now())
+    touched_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("copy of a job's folder")
+        verbose_name_plural = _("copies of jobs' folders")
+        indexes = (
+            models.Index(
+                fields=("id",), condition=models.Q(state__in=("waiting", "copying")), name="open_copies"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.dataset_id} · {self.state}"
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it is still to be copied."""
+        return self.state in {self.State.WAITING, self.State.COPYING}
 
 
 class CodeSource(Guarded):

@@ -20,7 +20,8 @@ class Attempt(models.Model):
     and `extended_told_s` of it the engine knows.  `endpoint_token` is encrypted; what listens on
     the attempt's ports may ask for it, and the console's links carry it.  `confided` has, encrypted, the
     secrets that the attempt was sent with: they are masked in its logs.  `fault` is a
-    `jobs.fault_tolerance.decisions.Fault`.
+    `jobs.fault_tolerance.decisions.Fault`.  `resumed_from` is the checkpoint that it resumed from, which was
+    saved at `checkpoint_at` by the backend's clock.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="attempts", verbose_name=_("job"))
@@ -53,6 +54,10 @@ class Attempt(models.Model):
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
     reason_params = models.JSONField(_("reason parameters"), default=dict)
     fault = models.JSONField(_("fault"), null=True, blank=True)
+    resumed_from = models.CharField(
+        _("resumed from checkpoint"), max_length=255, blank=True, default="", db_default=""
+    )
+    checkpoint_at = models.DateTimeField(_("checkpoint saved"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), db_default=Now())
     submitted_at = models.DateTimeField(_("sent to cluster"), null=True, blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
@@ -72,6 +77,9 @@ class Attempt(models.Model):
                 fields=("kept_until",),
                 condition=models.Q(ended_at__isnull=False, forgotten_at=None),
                 name="attempts_to_tidy",
+            ),
+            models.Index(
+                fields=("ended_at",), condition=models.Q(fault__isnull=False), name="attempts_with_fault"
             ),
         )
 

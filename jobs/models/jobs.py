@@ -82,6 +82,8 @@ class Job(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
 
+    description = models.TextField(_("description"), blank=True, default="", db_default="")
+
     expires_at = models.DateTimeField(_("deleted after retention"), null=True, blank=True)
 
     tolerates_faults = models.BooleanField(
@@ -95,7 +97,10 @@ class Job(models.Model):
     request_digest = models.CharField(max_length=64, blank=True)
 
     told: Reason | None = None
-    """The pending reason with current numbers, set by `jobs.lifecycle.pending_reasons`; no column."""
+    """The reason with what its row has not; no column.
+
+    `jobs.lifecycle.pending_reasons` sets current numbers, `jobs.lifecycle.failure_lines` a line of output.
+    """
 
     objects = JobQuerySet.as_manager()
 
@@ -220,6 +225,8 @@ class Event(models.Model):
         EXTENDED = "extended", _("time limit extended")
         NOT_EXTENDED = "not_extended", _("time limit extension failed")
         FAULT = "fault", _("fault detected")
+        RESUMED = "resumed", _("resumed from a checkpoint")
+        ALERT = "alert", _("alert")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
     kind = models.CharField(_("event"), max_length=16, choices=Kind)

@@ -22,6 +22,7 @@ class Kind(models.TextChoices):
     FOUND = "job.found", _("Lost job found again")
     WAITS = "job.waits", _("Long queue time")
     IDLE = "job.idle", _("Job idle")
+    ALERT = "job.alert", _("Alert of a job")
     QUOTA = "quota.nearly", _("Quota almost full")
     MAINTENANCE = "node.maintenance", _("Node or cluster maintenance")
     MESSAGE = "message", _("Message from an admin")
@@ -50,6 +51,7 @@ WARN: Final = frozenset(
         Kind.PREEMPTED,
         Kind.WAITS,
         Kind.IDLE,
+        Kind.ALERT,
         Kind.QUOTA,
         Kind.MAINTENANCE,
         Kind.MESSAGE,

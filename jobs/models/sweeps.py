@@ -25,8 +25,14 @@ class SweepQuerySet(models.QuerySet["Sweep"]):
 class Sweep(models.Model):
     """One group; `at_once` of its jobs may be under way at a time, and `names` are its parameters.
 
-    `file` is the one file of all where that is a job array, with placeholders for secret values.
+    `file` is the one file of all where that is a job array, with placeholders for secret values.  The best
+    job has the least (`goal` "min") or greatest ("max") value of the metric `objective`.  With `stop_after`,
+    a job is stopped early by the median rule from that step on, once `stop_jobs` others got as far.
     """
+
+    class Goal(models.TextChoices):
+        MIN = "min", _("least")
+        MAX = "max", _("greatest")
 
     public_id = models.CharField(_("ID"), max_length=16, unique=True, default=new_public_id)
     name = models.CharField(_("name"), max_length=256)
@@ -35,6 +41,11 @@ class Sweep(models.Model):
     names = models.JSONField(_("parameters"), default=list)
     at_once = models.PositiveIntegerField(_("max concurrent jobs"))
     file = models.TextField(_("job file"), blank=True, default="")
+    objective = models.CharField(_("objective"), max_length=250, blank=True, default="", db_default="")
+    goal = models.CharField(_("goal"), max_length=3, blank=True, default="", db_default="", choices=Goal)
+    stop_after = models.FloatField(_("first step of early stop"), null=True, blank=True)
+    stop_jobs = models.PositiveIntegerField(_("jobs compared for early stop"), default=3, db_default=3)
+    judged_at = models.DateTimeField(_("last early stop check"), null=True, blank=True)
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
     request_digest = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(_("submitted"), db_default=Now())
@@ -47,6 +58,13 @@ class Sweep(models.Model):
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=("owner", "idempotency_key"), name="one_sweep_per_key"),
+        )
+        indexes = (
+            models.Index(
+                fields=("judged_at",),
+                condition=models.Q(stop_after__isnull=False),
+                name="sweeps_with_early_stop",
+            ),
         )
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -40,7 +41,7 @@ class Descendants:
         self._others = others
 
     def pids(self) -> list[int]:
-        return list_below(os.getpid(), *self._others())
+        return ProcessTable().list_below(os.getpid(), *self._others())
 
     def signal(self, number: signal.Signals) -> None:
         for pid in self.pids():
@@ -58,7 +59,7 @@ class Contained:
 
     def pids(self) -> list[int]:
         first = self._first()
-        return in_space_of(first) if first else []
+        return ProcessTable().in_space_of(first) if first else []
 
     def signal(self, number: signal.Signals) -> None:
         pids = self.pids()
@@ -69,23 +70,38 @@ class Contained:
                 os.kill(pid, number)
 
 
-def list_below(*roots: int) -> list[int]:
-    """Return every process below these."""
-    parents = processes.parents()
-    below = set(roots)
-    found: list[int] = []
-    fresh = below
-    while fresh:
-        fresh = {pid for pid, parent in parents.items() if parent in fresh} - below
-        below |= fresh
-        found.extend(fresh)
-    return found
+class ProcessTable:
+    """All processes at one moment, read once for many replicas."""
 
+    def __init__(self) -> None:
+        self._pids = processes.parents()
+        self._children: dict[int, list[int]] = {}
+        for pid, parent in self._pids.items():
+            self._children.setdefault(parent, []).append(pid)
 
-def in_space_of(first: int) -> list[int]:
-    """Every process in the PID namespace of `first`; none when it has ended or is not ours to look at."""
-    space = _space(first)
-    return [pid for pid in processes.numbers() if _space(pid) == space] if space else []
+    def children_of(self, pid: int) -> list[int]:
+        """Return the children of a process."""
+        return self._children.get(pid, [])
+
+    def list_below(self, *roots: int) -> list[int]:
+        """Return every process below these."""
+        found = list(roots)
+        for pid in found:  # which grows meanwhile
+            found.extend(child for child in self.children_of(pid) if child not in roots)
+        return found[len(roots) :]
+
+    def in_space_of(self, first: int) -> list[int]:
+        """Return every process in the PID namespace of `first`; none when it is not ours to look at."""
+        space = _space(first)
+        return self._spaces.get(space, []) if space else []
+
+    @cached_property
+    def _spaces(self) -> dict[int, list[int]]:
+        spaces: dict[int, list[int]] = {}
+        for pid in self._pids:
+            if space := _space(pid):
+                spaces.setdefault(space, []).append(pid)
+        return spaces
 
 
 def _space(pid: int) -> int | None:

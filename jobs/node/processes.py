@@ -136,10 +136,30 @@ def parents() -> dict[int, int]:
     return found
 
 
+def start_ticks(pid: int) -> int:
+    """Return when the process started, in ticks since the boot; -1 once it has ended."""
+    stat = _stat(str(pid))
+    return -1 if stat is None else int(stat[19])
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU time of the process and of its children that have ended; nothing once it has ended itself."""
     stat = _stat(str(pid))
     return 0.0 if stat is None else sum(map(int, stat[11:15])) / _TICKS
+
+
+def disk_bytes(pid: int) -> tuple[int, int] | None:
+    """Return the bytes that the process, and its children that have ended, read from disks and wrote to them.
+
+    What was written and removed before it came to the disk does not count (proc_pid_io(5)).  None once it has
+    ended, or where it is not ours to look at.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+    return found["read_bytes"], max(0, found["write_bytes"] - found["cancelled_write_bytes"])
 
 
 def handles(pid: int, number: signal.Signals) -> bool:

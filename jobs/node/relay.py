@@ -40,10 +40,11 @@ IDLE_S, BUSY_S, AWAY_S = 2.0, 0.5, 10.0
 OLD_S = 86400.0
 
 OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
-INPUT_FILES = ("secrets", "login", "code-key", "dir-login", "dir-code-key")
+INPUT_FILES = ("secrets", "login", "code-key", "dir-login", "dir-code-key", "bucket-login")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors")
-ANNOUNCED = ".job-console-endpoints"
+CREDENTIALS = "role-credentials"  # see jobs.node.credential_server
+REPLICA_FILES = (".job-console-endpoints", ".job-console-sanity")
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -234,7 +235,7 @@ class NodeRelay:
             elif more := self._read(name, at, min(goal - at, CHUNK - len(data))):
                 pieces.append((name, at, len(more), 0))
                 data += more
-            late.add(name.rpartition("/")[2].removesuffix(".output"))
+            late.add(name.rpartition("/")[2].removesuffix(".output").removesuffix(".times"))
         for name in self._small(ended - late):
             version = self._version(name)
             if version is None or (name == f"{self.run}/end" and (pieces or late)):
@@ -255,7 +256,8 @@ class NodeRelay:
         yield from (f"{self.run}/{name}" for name in RUN_FILES)
         for folder in ("started", "steps", "doors"):
             yield from (f"{self.run}/{folder}/{name}" for name in self._names(folder))
-        yield from (f"{self.run}/work/{name}/{ANNOUNCED}" for name in self._names("work"))
+        for file in REPLICA_FILES:
+            yield from (f"{self.run}/work/{name}/{file}" for name in self._names("work"))
         yield from (f"{self.run}/ends/{name}" for name in sorted(ended))
         yield f"{self.run}/end"
 
@@ -305,7 +307,7 @@ class NodeRelay:
         for name, text in requests.items():
             self._write_file(name, text)
         for name in os.listdir(self.folder):
-            if name.startswith("enter-") and name not in requests:
+            if (name.startswith("enter-") or name == CREDENTIALS) and name not in requests:
                 os.unlink(self._path(name))
 
     def _fetch_all(self) -> None:

@@ -11,6 +11,7 @@ from django.core import signing
 from django.urls import reverse
 from django.utils import timezone, translation
 
+from jobs.fault_tolerance.decisions import Fault
 from jobs.logs import tail
 from jobs.messages import state_label
 from jobs.messages.notifications import notification_words
@@ -170,7 +171,10 @@ def _details(event: NotificationEvent, job: Job | None) -> dict[str, Any]:
 
 
 def _log(channel: Channel, job: Job) -> list[str]:
-    """Return the last lines of the replica that failed first, without secrets, if the reader may see them."""
+    """Return the last lines of the replica that failed first, without secrets, if the reader may see them.
+
+    The line that says why the job failed is the first one where the last lines do not have it.
+    """
     if not (can(channel.person, Verb.READ, job) if channel.person else job.is_public):
         return []
     attempt = Attempt.objects.filter(job=job, number=job.attempt_number).first()
@@ -179,7 +183,11 @@ def _log(channel: Channel, job: Job) -> list[str]:
         return []
     place = {"role": replica.role, "index": replica.index, "run": job.run_number}
     stream = LogStream.objects.filter(attempt=attempt, **place).first()
-    return without_secrets(tail.last_lines(stream), job) if stream else []
+    lines = tail.last_lines(stream) if stream else []
+    why = Fault.from_json(attempt.fault).line if attempt.fault else ""
+    if why and why not in map(str.strip, lines):
+        lines = [why, *lines]
+    return without_secrets(lines, job)
 
 
 def without_secrets(lines: Sequence[str], job: Job) -> list[str]:

@@ -10,10 +10,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from jobs.faults import fault
 from jobs.live import bus
 from jobs.models import Channel, DeliveryItem, Job, Notification, NotificationEvent, NotificationRule
 from jobs.models.kinds import ALWAYS, ON_PAGE, Kind
-from jobs.notifications import times
+from jobs.notifications import alerts, times
 from jobs.states import TERMINAL, ReasonCode
 from quotas.access import MANAGERS, is_active, role_in
 from quotas.models import Membership, User
@@ -48,6 +49,7 @@ def _route(pk: int) -> bool:
     _add_items(event, [rule for rule in rules if rule.channel.kind != Channel.Kind.PAGE])
     for workspace_id, names in _listeners(event, [person for person in people if person]).items():
         bus.publish_on_commit(workspace_id, *names)
+    fault("route.before_commit")
     return True
 
 
@@ -116,6 +118,10 @@ def _rules_of_interested(event: NotificationEvent) -> Iterator[NotificationRule]
     for rule in _rules().filter(asked):
         if _asks_for(rule, event) and may_know(rule.channel, event):
             yield rule
+    if alerts.is_alert(event):
+        for rule in _rules().filter(channel__person__in=own):
+            if may_know(rule.channel, event):
+                yield rule
 
 
 def _find_concerned(event: NotificationEvent) -> list[int]:

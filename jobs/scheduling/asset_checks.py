@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from django.db.models.functions import Now
 
-from jobs.assets import personal_secrets, resolution
+from jobs.assets import personal_secrets, resolution, site_storage
 from jobs.backends.base import (
     Backend,
     Gone,
@@ -78,6 +78,7 @@ def _begin(check: AssetCheck) -> None:
         person=Person(check.asker.get_username(), check.asker_id, check.asker.unix_name),
         workspace=check.workspace.slug,
         secrets={**personal_secrets.values_of(check.asker, made_of.spec), **secrets},
+        storage=site_storage.supply_mappings(check.cluster_id, check.workspace_id),
         is_check=True,
     )
     try:

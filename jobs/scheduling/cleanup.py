@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from jobs.access.folders import retention
@@ -12,7 +13,7 @@ from jobs.backends.base import Handle, Unreachable
 from jobs.clusters import backend_for
 from jobs.faults import fault
 from jobs.lifecycle import transitions
-from jobs.logs import log_store
+from jobs.logs import log_store, log_times
 from jobs.models import Attempt, Event, Job, LogStream
 from jobs.states import TERMINAL
 from jobs.submission import job_control, tensorboards
@@ -30,6 +31,7 @@ def seal(attempt_id: int) -> None:
         return
     for stream in LogStream.objects.filter(attempt=attempt, sealed=False):
         fault("seal.before_stream")
+        log_times.store(stream)
         log_store.seal(stream)
         fault("seal.after_stream")
     retention.decide(attempt)
@@ -41,13 +43,18 @@ def seal(attempt_id: int) -> None:
 
 
 def clean_up() -> None:
-    """Delete the jobs whose retention is over, and remove what is no longer needed."""
+    """Delete the jobs whose retention is over, and remove what is no longer needed.
+
+    The last attempt that ran of a job that goes on is needed: with it go the job's checkpoints.
+    """
     for job in Job.objects.filter(expires_at__lt=Now(), deleted_at=None).order_by("expires_at")[:_MOST]:
         job_control.delete_expired(job)
     stored = Attempt.objects.filter(
         ended_at__isnull=False, logs_sealed_at__isnull=False, forgotten_at=None, live=False
     ).select_related("job__cluster")
-    for attempt in stored.filter(retention.is_over()).order_by("ended_at")[:_MOST]:
+    later = Attempt.objects.filter(job=OuterRef("job"), number__gt=OuterRef("number")).exclude(handle="")
+    unneeded = Q(job__state__in=[state.value for state in TERMINAL]) | Exists(later)
+    for attempt in stored.filter(retention.is_over()).filter(unneeded).order_by("ended_at")[:_MOST]:
         _forget(attempt)
     for attempt in stored.filter(job__deleted_at__isnull=False)[:_MOST]:
         _forget(attempt)
@@ -68,5 +75,7 @@ def _forget(attempt: Attempt) -> None:
 
 def _remove(job: Job) -> None:
     for attempt in Attempt.objects.filter(job=job):
+        for stream in LogStream.objects.filter(attempt=attempt):
+            log_times.discard(stream)
         log_store.discard(attempt)
     job.delete()

@@ -8,8 +8,8 @@ Warning and end are single conditional UPDATEs; a worker may be killed between a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,13 +21,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs import notifications
-from jobs.backends.base import Handle, Unreachable
-from jobs.backends.measures import Measuring, Use
+from jobs.backends.base import Backend, Handle, Unreachable
+from jobs.backends.measures import MeasuredElsewhere, Measuring, Transferred, Use
+from jobs.backends.metrics_source import MetricsSource
 from jobs.clusters import backend_for
 from jobs.lifecycle import transitions
 from jobs.live import triggers
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Replica, ReplicaUsage
-from jobs.scheduling import activity
+from jobs.models.usage import Sample
+from jobs.scheduling import activity, alerts, prometheus
+from jobs.scheduling.usage_samples import RATE_DIGITS, add_sample
 from jobs.spec import JobSpec
 from jobs.states import EndKind, ReplicaState, State
 from quotas.limits import idle
@@ -42,12 +45,12 @@ OWN_LIMIT: Final = "JOB_CONSOLE_END_WHEN_IDLE"
 GAP: Final = timedelta(minutes=5)
 """After a longer time without a measurement, idle times begin anew."""
 
-KEPT: Final = timedelta(hours=1)
 REFRESHED: Final = timedelta(minutes=10)
-MOST_POINTS: Final = 60
 GPU_STEP: Final = 5
 CPU_STEP_S: Final = 2.0
-"""Smallest stored changes; CPU in seconds."""
+MEMORY_STEP: Final = 0.05
+TRANSFER_STEP: Final = 1 << 20
+"""Smallest stored changes; CPU in seconds, memory as a share, disk and network in bytes."""
 
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")
@@ -76,12 +79,13 @@ def watch(cluster_id: int) -> None:
         return
     try:
         backend = backend_for(cluster)
-        if not isinstance(backend, Measuring):
+        source = backend.metrics_source if isinstance(backend, MeasuredElsewhere) else None
+        if source is None and not isinstance(backend, Measuring):
             return
         unbroken = _claim(cluster_id)
         if unbroken is None:
             return
-        seen = backend.measure([Handle(attempt.handle) for attempt in attempts])
+        seen = _measure(backend, source, attempts)
     except Unreachable as error:
         log.warning("measure_failed", cluster=cluster_id, error=str(error))
         return
@@ -97,7 +101,17 @@ def watch(cluster_id: int) -> None:
         idles = job.gpus or watched.interactive or own_limit(spec)
         unused = write(attempt, seen.get(Handle(attempt.handle), ()), watched)
         _judge(attempt, rules, unused=bool(idles and unused and not busy.of(attempt)), unbroken=unbroken)
+    alerts.judge(attempts, {key: file.spec for key, file in files.items()}, unbroken=unbroken)
     MeasuredCluster.objects.filter(pk=cluster_id).update(at=Now())
+
+
+def _measure(
+    backend: Backend, source: MetricsSource | None, attempts: Sequence[Attempt]
+) -> Mapping[Handle, Sequence[Use]]:
+    if source is not None and isinstance(backend, MeasuredElsewhere):
+        return prometheus.measure(source, backend, attempts)
+    assert isinstance(backend, Measuring)
+    return backend.measure([Handle(attempt.handle) for attempt in attempts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +164,7 @@ def write(attempt: Attempt, uses: Sequence[Use], watched: Measured) -> bool:
         batch_size=200,
         update_conflicts=True,
         unique_fields=["replica"],
-        update_fields=["at", "cpu_s", "cpu_milli", "memory_mib", "gpu_percents", "points"],
+        update_fields=["at", "cpu_s", "cpu_milli", "memory_mib", "gpu_percents", "transferred", "points"],
     )
     return unused
 
@@ -160,8 +174,9 @@ def _gpus_are_idle(use: Use, percent: int) -> bool:
 
 
 def _cpu_is_idle(before: ReplicaUsage | None, after: ReplicaUsage | None, percent: int) -> bool:
-    """Compare with a percentage of one core; a first measurement has no rate."""
-    return before is not None and (after or before).cpu_milli < 10 * percent
+    """Compare with a percentage of one core; a first measurement has no rate, and an unknown one neither."""
+    cpu_milli = None if before is None else (after or before).cpu_milli
+    return cpu_milli is not None and cpu_milli < 10 * percent
 
 
 def _changed_row(
@@ -170,18 +185,35 @@ def _changed_row(
     """Return the row to write; None while nothing changed."""
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
     if before is None:
-        return _row(replica, use, now, cpu_milli=0, points=[[now.timestamp(), _most(gpus), 0]])
+        none = None if use.cpu_s is None else 0
+        first = Sample(now.timestamp(), _most(gpus), none, use.memory_mib)
+        return _row(replica, use, now, cpu_milli=none, points=[first])
     elapsed = (now - before.at).total_seconds()
-    spent = abs(use.cpu_s - before.cpu_s)  # less than before: what had worked is no longer there
-    as_before = before.cpu_milli * elapsed / 1000
-    quiet = max(spent, as_before) < CPU_STEP_S and not _gpus_differ(before.gpu_percents, gpus)
+    spent = None
+    if use.cpu_s is not None and before.cpu_s is not None:
+        spent = abs(use.cpu_s - before.cpu_s)  # less than before: what had worked is no longer there
+    as_before = (before.cpu_milli or 0) * elapsed / 1000
+    moved = _moved(before.transferred, use.transferred)
+    quiet = (
+        max(spent or 0, as_before) < CPU_STEP_S
+        and not _gpus_differ(before.gpu_percents, gpus)
+        and not _memory_differs(before.memory_mib, use.memory_mib)
+        and not _transfers_differ(before, moved, elapsed)
+    )
     if elapsed <= 0 or (quiet and elapsed < REFRESHED.total_seconds()):
         return None
-    cpu_milli = round(1000 * spent / elapsed)
-    since = (now - KEPT).timestamp()
-    points = [point for point in before.points if point[0] >= since][-MOST_POINTS + 1 :]
-    points.append([now.timestamp(), _most(gpus), cpu_milli // 10])
+    cpu_milli = None if spent is None else round(1000 * spent / elapsed)
+    cpu = None if cpu_milli is None else cpu_milli // 10
+    rates = [None if each is None else round(each / elapsed / (1 << 20), RATE_DIGITS) for each in moved]
+    sample = Sample(now.timestamp(), _most(gpus), cpu, use.memory_mib, *rates)
+    points = add_sample(before.samples, sample)
     return _row(replica, use, now, cpu_milli=cpu_milli, points=points)
+
+
+def _memory_differs(before: int | None, after: int | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs(after - before) > MEMORY_STEP * before
 
 
 def _gpus_differ(before: Sequence[int] | None, after: Sequence[int] | None) -> bool:
@@ -190,8 +222,24 @@ def _gpus_differ(before: Sequence[int] | None, after: Sequence[int] | None) -> b
     return abs((_most(before) or 0) - (_most(after) or 0)) >= GPU_STEP
 
 
+def _moved(before: Sequence[int | None] | None, after: Transferred) -> list[int | None]:
+    """Return the bytes of disk and network since the last look; None for what either look does not know.
+
+    Less than before: a process has gone whose bytes nobody has taken over.
+    """
+    pairs = zip(before or [None] * 4, astuple(after), strict=True)
+    return [None if old is None or new is None else max(0, new - old) for old, new in pairs]
+
+
+def _transfers_differ(before: ReplicaUsage, moved: Sequence[int | None], elapsed: float) -> bool:
+    """Tell whether disk or network moved a step or more, or would have by the last rates."""
+    last = before.samples[-1][-len(moved) :] if before.points else [None] * len(moved)
+    as_before = [(rate or 0) * elapsed * (1 << 20) for rate in last]
+    return any(max(new or 0, old) >= TRANSFER_STEP for new, old in zip(moved, as_before, strict=True))
+
+
 def _row(
-    replica: Replica, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]
+    replica: Replica, use: Use, now: datetime, *, cpu_milli: int | None, points: list[Sample]
 ) -> ReplicaUsage:
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
     return ReplicaUsage(
@@ -201,6 +249,7 @@ def _row(
         cpu_milli=cpu_milli,
         memory_mib=use.memory_mib,
         gpu_percents=gpus,
+        transferred=list(astuple(use.transferred)),
         points=points,
     )
 

@@ -13,22 +13,24 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Model, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
-from jobs import log_forwarding
+from jobs import log_forwarding, training_metrics
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
-from jobs.fault_tolerance.decisions import Fault, decide
+from jobs.fault_tolerance.decisions import WINDOW, Fault, Rule, decide
 from jobs.fault_tolerance.policy import policy_of
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
-from jobs.live import triggers
+from jobs.live import timings, triggers
 from jobs.logs import log_store
 from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Replica, Run
 from jobs.models.jobs import ALPHABET
+from jobs.scheduling import faulty_nodes, sanity_checks
 from jobs.spec import JobSpec, resource_requests
 from jobs.states import (
     END_REASON,
@@ -73,6 +75,7 @@ def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     Replica.objects.bulk_create(replicas, ignore_conflicts=True, batch_size=500)
     LogStream.objects.bulk_create(streams, ignore_conflicts=True, batch_size=500)
     log_forwarding.follow(attempts, run)
+    training_metrics.follow(attempts, run)
 
 
 def _list_replicas(spec: JobSpec) -> Iterator[tuple[str, int]]:
@@ -95,7 +98,7 @@ def moment(seconds: float | None) -> datetime | None:
 def apply(attempt: Attempt, seen: Observation, found: Fault | None = None) -> None:
     """Apply `seen` to the rows; do nothing when another worker was faster.
 
-    `found` is why a failed attempt of a job with fault tolerance failed.
+    `found` is why a failed attempt failed.
     """
     fault("observe.before_apply")
     try:
@@ -118,7 +121,8 @@ def _apply(attempt: Attempt, seen: Observation, found: Fault | None) -> None:
         return
     if seen.run > job.run_number:
         _begin_run(job, attempt, seen.run)
-    changed = _apply_replicas(job, attempt, seen)
+    changed = _apply_replicas(job, attempt, seen) | _record_checkpoint(job, attempt, seen)
+    sanity_checks.record(job, attempt, seen)
     _rebook(attempt, seen)
     _state(job, attempt, seen, found)
     if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
@@ -133,6 +137,19 @@ def _begin_run(job: Job, attempt: Attempt, run: int) -> None:
     Job.objects.filter(pk=job.pk).update(run_number=run)
     job.run_number = run
     transitions.record(job, Event.Kind.REQUEUED, params={"run": run})
+
+
+def _record_checkpoint(job: Job, attempt: Attempt, seen: Observation) -> bool:
+    """Store from which checkpoint the attempt resumed; return whether that is new."""
+    found = seen.resumed
+    if (
+        found is None
+        or assign(attempt, {"resumed_from": found.name, "checkpoint_at": moment(found.saved_at)}) is False
+    ):
+        return False
+    attempt.save(update_fields=["resumed_from", "checkpoint_at"])
+    transitions.record(job, Event.Kind.RESUMED, params={"checkpoint": found.name})
+    return True
 
 
 # --- replicas --------------------------------------------------------------------------------------------
@@ -348,6 +365,8 @@ def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
 def _note_start(job: Job, attempt: Attempt, seen: Observation) -> None:
     """Store when the job, its attempt and its run started, where that is not known yet."""
     began = _since(attempt, seen.started_at)
+    if job.started_at is None:
+        timings.record_start(job.cluster.slug, (began - job.created_at).total_seconds())
     for row in (job, attempt):
         if row.started_at is None:
             row.started_at = began
@@ -392,12 +411,15 @@ def settle(
     end = None if attempt.end_wanted is EndKind.FAULT else attempt.end_wanted
     is_retried = retries.should_retry(spec.retry, reason.code, _count_ends(spec, attempt), end)
     if found is not None:
+        role = next((each for each in spec.roles if each.name == found.role), None)
+        is_retried = is_retried and (role is None or retries.allows(role.restart.condition, reason))
         is_retried = _decide(job, attempt, spec, found, is_retried=is_retried)
     if is_retried:
         pause = retries.delay(attempt.number, attempt.end_wanted)
         if attempt.end_kind:
             Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
         transitions.queue_retry(job, attempt, reason, delay=pause, at=at)
+        fault("retry.before_commit")
         return
     transitions.end(job, attempt, state, reason, at=at)
 
@@ -405,24 +427,35 @@ def settle(
 def _decide(job: Job, attempt: Attempt, spec: JobSpec, found: Fault, *, is_retried: bool) -> bool:
     """Store why an attempt failed and what is done about it; return whether the job is restarted.
 
-    Its own retry policy may have decided that already.
+    Its own retry policy may have decided that already; only the number of restarts in 24 hours binds it too.
     """
     Attempt.objects.filter(pk=attempt.pk).update(fault=found.to_json())
     policy = policy_of(spec)
     if policy is None:
         return is_retried
     earlier = Attempt.objects.filter(job=job, number__lt=attempt.number, fault__isnull=False)
-    faults = [Fault.from_json(each.fault or {}) for each in earlier.order_by("number")]
-    decision = decide(policy, found, faults)
+    rows = list(earlier.order_by("number").values_list("fault", "ended_at"))
+    since = timezone.now() - WINDOW
+    recent = sum(ended_at is not None and ended_at > since for _fault, ended_at in rows)
+    decision = decide(
+        policy,
+        found,
+        [Fault.from_json(fault or {}) for fault, _ended_at in rows],
+        is_window_spent=recent >= settings.CONSOLE_FAULT_RESTARTS_PER_DAY,
+    )
+    is_cordoned = policy.replaces_nodes and faulty_nodes.cordon(job, found)
+    restarts = decision.restarts or (is_retried and decision.rule is not Rule.WINDOW_SPENT)
     params = {
         **found.to_json(),
         "rule": decision.rule.value,
-        "restarts": decision.restarts or is_retried,
+        "restarts": restarts,
         "used": decision.used,
-        "limit": policy.restarts,
+        "limit": recent if decision.rule is Rule.WINDOW_SPENT else policy.restarts,
+        **({"cordoned": found.node} if is_cordoned else {}),
     }
     transitions.record(job, Event.Kind.FAULT, params=params)
-    return decision.restarts or is_retried
+    fault("decide.before_commit")
+    return restarts
 
 
 def intended_reason(attempt: Attempt) -> Reason:
@@ -433,6 +466,8 @@ def intended_reason(attempt: Attempt) -> Reason:
         return _fault_reason(Fault.from_json(attempt.fault), attempt.end_why)
     if code is ReasonCode.IDLE:
         return Reason(code, {"limit_s": int(attempt.end_why)})
+    if code is ReasonCode.EARLY_STOP:
+        return Reason(code)
     return Reason(code, {"by": by})
 
 

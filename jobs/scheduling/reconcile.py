@@ -25,7 +25,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
 from jobs.access.instance_roles import credentials, tokens
-from jobs.assets import personal_secrets, resolution
+from jobs.assets import personal_secrets, resolution, site_storage
 from jobs.assets.uploads import supply
 from jobs.backends.base import (
     Backend,
@@ -48,13 +48,20 @@ from jobs.backends.thread_pool import ThreadPool
 from jobs.clusters import backend_for
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
-from jobs.live import triggers
+from jobs.live import timings, triggers
 from jobs.logs import redaction
 from jobs.models import AssetCheck, Attempt, Event, Job, JobFile
-from jobs.scheduling import admission, external_jobs, fault_diagnosis, observations
+from jobs.scheduling import (
+    admission,
+    external_jobs,
+    fault_diagnosis,
+    faulty_nodes,
+    observations,
+    sanity_checks,
+)
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
-from jobs.submission import builder, dependencies, parts_of
+from jobs.submission import builder, dependencies, node_checks, parts_of
 from quotas import encryption, ledger
 from quotas.admission import snapshot
 from quotas.clusters import gputypes, inventory, poll_interval
@@ -232,9 +239,11 @@ def _begin(
             wanted.append(each)
     ready: list[tuple[_Given, Submission]] = []
     reserved = _reservations([each.attempt for each in wanted])
+    avoided = faulty_nodes.list_avoided([each.attempt for each in wanted])
     for each, is_reserved in zip(wanted, _check_reserved(wanted), strict=True):
         if is_reserved:
-            ready.append((each, replace(_submission(each.attempt), reserved=reserved[each.attempt.key])))
+            submission = _submission(each.attempt, avoided.get(each.attempt.pk, ()))
+            ready.append((each, replace(submission, reserved=reserved[each.attempt.key])))
         else:
             each.outcome.set_result(NotSubmitted(Reason(ReasonCode.NEW)))
     redaction.store_secrets((each.attempt, _list_secrets(submission)) for each, submission in ready)
@@ -253,7 +262,8 @@ def _submit(
     with structlog.contextvars.bound_contextvars(job=submission.job_id, attempt=attempt.number):
         fault("submit.before_engine")
         try:
-            handle = backend.submit(submission)
+            with timings.engine_call(attempt.job.cluster.slug, "submit"):
+                handle = backend.submit(submission)
         except (Refused, NotSubmitted) as error:
             return error
         except (Unknown, Unreachable) as error:
@@ -291,10 +301,13 @@ def _settle_failed(given: _Given, why: BaseException) -> bool:
     return False
 
 
-def _submission(attempt: Attempt) -> Submission:
-    """Return the attempt's complete submission, with its secrets."""
+def _submission(attempt: Attempt, avoided: Sequence[str] = ()) -> Submission:
+    """Return the attempt's complete submission, with its secrets; it runs on none of the `avoided` nodes."""
     job = attempt.job
-    spec, options = job.file.spec, builder.options_of(job.dialect, job.file.extras)
+    spec = node_checks.adapt(job.file.spec, attempt)
+    if avoided:
+        spec = faulty_nodes.exclude_nodes(spec, avoided)
+    options = builder.options_of(job.dialect, job.file.extras)
     role = credentials.role_of(job) if spec.instance_role else None
     job_secrets = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
@@ -305,6 +318,7 @@ def _submission(attempt: Attempt) -> Submission:
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
         role_token=tokens.make_token(attempt.key) if role else "",
         uploads=supply.supply_trees(job),
+        storage=site_storage.supply_mappings(job.cluster_id, job.workspace_id) if spec.mounts else {},
     )
 
 
@@ -357,6 +371,8 @@ def _accept(given: Sequence[tuple[_Given, Handle]]) -> int:
         held = free.filter(lease_token=each.lease.token)
         if held.update(handle=handle, live=True, submitted_at=Now(), lease_until=None):
             mine.append(each.attempt)
+    if any(attempt.job.file.spec.instance_role for attempt in mine):
+        triggers.trigger_on_commit("renew_credentials", mine[0].job.cluster_id)
     observations.lay_out(mine)
     for phase, wanted in ((Phase.ENV_PREPARING, False), (Phase.STOPPING, True)):
         some = [jobs[attempt.job_id] for attempt in mine if bool(attempt.end_wanted) is wanted]
@@ -413,7 +429,8 @@ def observe(cluster_id: int) -> None:
         backend = backend_for(attempts[0].job.cluster)
         end_wanted(backend, attempts)
         extend_wanted(backend, attempts)
-        with _poll_timer(backend, cluster_id):
+        slug = attempts[0].job.cluster.slug
+        with _poll_timer(backend, cluster_id), timings.engine_call(slug, "observe"):
             seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
     except Unreachable as error:
         trouble(cluster_id, str(error))
@@ -429,6 +446,7 @@ def observe(cluster_id: int) -> None:
         if isinstance(what, Gone):
             count_missing(attempt)
         elif what.version != attempt.observed_version:
+            what = sanity_checks.judge(what)
             observations.apply(attempt, what, fault_diagnosis.diagnose(attempt, what))
             if backend.can_shrink:
                 observations.give_back(attempt, what)
@@ -508,7 +526,8 @@ def end_one(backend: Backend, attempt: Attempt) -> None:
     signal, grace_s = _end_signal(attempt, JobFile.objects.get(job_id=attempt.job_id).spec)
     fault("stop.before_engine")
     try:
-        backend.stop(Handle(attempt.handle), grace_s=grace_s, signal=signal)
+        with timings.engine_call(attempt.job.cluster.slug, "stop"):
+            backend.stop(Handle(attempt.handle), grace_s=grace_s, signal=signal)
     except Unreachable as error:
         Attempt.objects.filter(pk=attempt.pk).update(end_asked_at=None)
         trouble(attempt.job.cluster_id, str(error))
@@ -548,7 +567,8 @@ def take_inventory(cluster_id: int) -> None:
     cluster = Cluster.objects.get(pk=cluster_id)
     held = inventory.held_on(cluster)
     try:
-        seen = backend_for(cluster).inventory()
+        with timings.engine_call(cluster.slug, "inventory"):
+            seen = backend_for(cluster).inventory()
     except Unreachable as error:
         trouble(cluster_id, str(error))
         return

@@ -5,7 +5,7 @@ command talks to a backend.
 """
 
 from jobs.submission.access import Forbidden
-from jobs.submission.clones import NotEnded, replace_queued, retry, template_of
+from jobs.submission.clones import MemoryNotChanged, NotEnded, replace_queued, retry, template_of
 from jobs.submission.job_control import (
     LONGEST_REASON,
     CannotMove,
@@ -40,10 +40,10 @@ from jobs.submission.resource_requests import amounts_of, level_of, parts_of, te
 from jobs.submission.targets import (
     ANYWHERE,
     JobTarget,
+    find_excess_of_public,
     find_quota,
     parse_target,
     quotas_open_to,
-    refuse_beyond_public,
     target_address,
 )
 
@@ -54,6 +54,7 @@ __all__ = [
     "Conflict",
     "Forbidden",
     "JobTarget",
+    "MemoryNotChanged",
     "NotEnded",
     "NotIdle",
     "NotLost",
@@ -66,6 +67,7 @@ __all__ = [
     "amounts_of",
     "apply_fixes",
     "delete",
+    "find_excess_of_public",
     "find_problems",
     "find_quota",
     "hold",
@@ -76,7 +78,6 @@ __all__ = [
     "parts_of",
     "prioritise",
     "quotas_open_to",
-    "refuse_beyond_public",
     "release",
     "replace_queued",
     "request_digest",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from jobs.assets import instance_roles
+from jobs.assets import instance_roles, site_storage
 from jobs.assets.uploads import supply
 from jobs.backends.base import Person, Refused, RenderedJob, Rendering, Submission, Unreachable
 from jobs.clusters import NoSuchBackend, backend_for
@@ -47,7 +47,10 @@ def build_submission(
     options: Mapping[str, str] = NONE,
     role: RamRole | None = None,
 ) -> Submission:
-    """Build the submission of an attempt, without its secrets; `role` is the one that it is given."""
+    """Build the submission of an attempt, without its secrets and the storage that it mounts.
+
+    `role` is the one that it is given.
+    """
     return Submission(
         key=key,
         job_id=job_id,
@@ -65,7 +68,10 @@ def build_submission(
 def build_new(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, str] = NONE) -> Submission:
     """Build the submission of a job that is not submitted yet."""
     role = instance_roles.find_role(quota.workspace, spec.instance_role)
-    return build_submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options, role)
+    return replace(
+        build_submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options, role),
+        storage=site_storage.find_mappings(quota.cluster_id, quota.workspace_id) if spec.mounts else {},
+    )
 
 
 def options_of(dialect: str, extras: Mapping[str, object]) -> dict[str, str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 from typing import Final
 
@@ -184,12 +184,56 @@ class Change:
         return _("%(field)s: %(before)s → %(after)s") % values
 
 
-def changes(before: JobSpec, after: JobSpec) -> tuple[Change, ...]:
-    """Return every field that differs, in the JobSpec's order."""
+def changes(before: JobSpec, after: JobSpec, *, whole: Collection[str] = ()) -> tuple[Change, ...]:
+    """Return every field that differs, in the JobSpec's order; texts at pointers of `whole` in one change."""
     roles = [role.name for role in after.roles]
     found = differences(before.model_dump(mode="json"), after.model_dump(mode="json"), "")
     work = Work()
-    return tuple(change for each in found for change in _field_changes(*each, roles, work))
+    return tuple(change for each in found for change in _field_changes(*each, roles, work, whole))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field that differs between jobs, with the value of each, in their order; `what` as in `Change`."""
+
+    field: str
+    what: str
+    values: tuple[str, ...]
+
+
+def field_rows(specs: Sequence[JobSpec]) -> tuple[FieldRow, ...]:
+    """Return the fields in which at least one job differs from the first; the name is left out.
+
+    What the first has in common with another is that one's value too.  Words that a command has and the first
+    lacks are joined.  A text of which two jobs change other words is one row.
+    """
+    found = [changes(specs[0], each) for each in specs[1:]]
+    if whole := _rewritten(found):
+        found = [changes(specs[0], each, whole=whole) for each in specs[1:]]
+    rows: dict[tuple[str, str, str], FieldRow] = {}
+    for at, theirs in enumerate(found, 1):
+        for change in theirs:
+            if change.pointer == "/name":
+                continue
+            key = (change.pointer, change.what, change.before)
+            row = rows.get(key) or FieldRow(change.field, change.what, (change.before,) * len(specs))
+            was = row.values[at]
+            both = f"{was} … {change.after}" if was != change.before else change.after
+            rows[key] = replace(row, values=(*row.values[:at], both, *row.values[at + 1 :]))
+    return tuple(rows.values())
+
+
+def _rewritten(found: Sequence[Sequence[Change]]) -> set[str]:
+    """Return the pointers of texts of which two jobs change different words that belong to no option.
+
+    Of such a text, the words that the first has at a place would be shown for a job that lacks them.
+    """
+    words: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for theirs in found:
+        for pointer in {change.pointer for change in theirs}:
+            replaced = (each.before for each in theirs if each.pointer == pointer and not each.what)
+            words[pointer].add(frozenset(filter(None, replaced)))
+    return {pointer for pointer, sets in words.items() if len(sets) > 1}
 
 
 def one_line(found: Sequence[Change], *, without_name: bool = True) -> str:
@@ -209,11 +253,15 @@ def one_line(found: Sequence[Change], *, without_name: bool = True) -> str:
 
 
 def _field_changes(
-    pointer: str, before: object, after: object, roles: Sequence[str], work: Work
+    pointer: str, before: object, after: object, roles: Sequence[str], work: Work, whole: Collection[str]
 ) -> Iterator[Change]:
     name = field_name(pointer, roles)
     both = isinstance(before, str) and isinstance(after, str) and before and after
-    if both and (pointer.endswith("/command") or max(len(str(before)), len(str(after))) > LONGEST // 2):
+    if (
+        both
+        and pointer not in whole
+        and (pointer.endswith("/command") or max(len(str(before)), len(str(after))) > LONGEST // 2)
+    ):
         yield from _text_changes(pointer, name, str(before), str(after), work)
         return
     yield Change(pointer, name, _value(pointer, before), _value(pointer, after))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Final
 
 from django.db import transaction
@@ -10,6 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from jobs.access.folders import retention
 from jobs.lifecycle import transitions
 from jobs.live import triggers
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, Visibility
@@ -242,6 +244,10 @@ MOST_S: Final = 168 * HOUR_S
 """In all, where the template does not say."""
 
 
+class FilesRemoved(Exception):
+    """The job's folders are removed, or the job has not ended."""
+
+
 class NotExtended(Exception):
     """The job is not interactive or not running, or the limit of its template or quota is reached."""
 
@@ -291,6 +297,18 @@ def extend(user: User, job: Job, seconds: int = HOUR_S) -> None:
         transitions.record(now, Event.Kind.EXTENDED, params={"seconds": seconds}, actor=user)
         transitions.tell(now)
         triggers.trigger_on_commit("observe", now.cluster_id)
+
+
+def keep_files(user: User, job: Job) -> datetime:
+    """Keep the ended job's folders longer; return until when.  Raises Forbidden, FilesRemoved."""
+    require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        until = retention.extend(job)
+        if until is None:
+            raise FilesRemoved
+        changes = {"kept_until": ("", until.isoformat())}
+        audit.log(Action.UPDATE, job, changes=changes, actor=user, name=job.public_id)
+    return until
 
 
 def share(user: User, job: Job, visibility: Visibility) -> None:

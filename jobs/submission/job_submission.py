@@ -20,10 +20,10 @@ from jobs.form import sizes
 from jobs.lifecycle import transitions
 from jobs.live import triggers
 from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
-from jobs.submission import dependencies, templates
+from jobs.submission import dependencies, tags, templates
 from jobs.submission.checks import feasibility
 from jobs.submission.resource_requests import level_of, parts_of, terms_of
-from jobs.submission.targets import ANYWHERE, JobTarget, find_quota, refuse_beyond_public
+from jobs.submission.targets import ANYWHERE, JobTarget, find_excess_of_public, find_quota
 from quotas import ledger
 from quotas.models import Quota, User, unixnames
 
@@ -52,13 +52,15 @@ class SubmissionRequest:
 class Submitted:
     """The job and the notes on its file.
 
-    `replayed` says that the same request came before, `waits` that it starts after other jobs.
+    `replayed` says that the same request came before, `waits` that it starts after other jobs, `has_tags`
+    that its file has tags.
     """
 
     job: Job
     notes: tuple[Note, ...]
     replayed: bool = False
     waits: bool = False
+    has_tags: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def submit(
         raise Refused((_is_many(document, document.parsed.array),))
     made = resolve_job(user, document, place, origin)
     parsed = made.document.parsed
-    refuse_beyond_public(made.quota, parsed.spec)
+    if excess := find_excess_of_public(made.quota, parsed.spec):
+        raise Refused(excess)
     request = SubmissionRequest(idempotency_key, digest, origin, made.uses, template)
     try:
         job = store(user, made.document, made.quota, request)
@@ -107,7 +110,7 @@ def submit(
             raise
         return Submitted(before, (), replayed=True)
     fault("accept.after_commit")
-    return Submitted(job, parsed.notes, waits=bool(parsed.spec.after))
+    return Submitted(job, parsed.notes, waits=bool(parsed.spec.after), has_tags=bool(parsed.spec.tags))
 
 
 _GUESSES: Final = frozenset({"unknown_key", "template_unresolved"})
@@ -189,6 +192,7 @@ def store(
         quota=quota,
         visibility=Visibility[spec.visibility.name],
         dialect=dialect,
+        description=spec.description,
         tolerates_faults=spec.fault_tolerance.enabled,
         priority=level_of(spec, quota),
         replicas_total=spec.replicas,
@@ -206,6 +210,7 @@ def store(
         extras=dict(parsed.extras),
         notes=[{"code": n.code, "pointer": n.pointer, "params": dict(n.params)} for n in parsed.notes],
     )
+    tags.store_tags(job, spec.tags)
     uploaded_trees.use(user, job, parsed.spec)
     if chosen := request.template and templates.find(user, request.template):
         templates.note_use(job, chosen)

@@ -24,7 +24,8 @@ def parts_of(spec: JobSpec, known: Mapping[str, str] | None = None) -> list[ledg
 
     GPUs have the names that quotas use, which are looked up unless they are `known`.
     """
-    known = gputypes.names() if known is None else known
+    if known is None:
+        known = gputypes.names() if any(role.resources.gpus for role in spec.roles) else {}
     return [
         ledger.Part(
             ask.replicas, gputypes.canonicalize(amounts_of(ask), known), role.nodes.only, role.nodes.never

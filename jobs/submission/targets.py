@@ -77,13 +77,14 @@ def find_quota(user: User, place: JobTarget, spec: JobSpec) -> Quota:
     return (named or found)[0]
 
 
-def refuse_beyond_public(quota: Quota, spec: JobSpec) -> None:
-    """Raise Refused for a job above what one person may hold of public resources; more jobs wait."""
+def find_excess_of_public(quota: Quota, spec: JobSpec) -> tuple[Problem, ...]:
+    """Return the problem of a job above what one person may hold of public resources; more jobs wait."""
     if quota.source != Source.PUBLIC:
-        return
+        return ()
     wanted = total(part.each.times(part.count) for part in parts_of(spec))
     found = over(snapshot.person_limits_of(quota), NONE, wanted, wanted.gpu_count)
-    if found is not None:
-        kind, asked, _used, limit = found
-        params: Params = {"quota": quota.name, "kind": kind, "wanted": asked, "limit": limit}
-        raise Refused((Problem("over_public_ceiling", "", params=params),))
+    if found is None:
+        return ()
+    kind, asked, _used, limit = found
+    params: Params = {"quota": quota.name, "kind": kind, "wanted": asked, "limit": limit}
+    return (Problem("over_public_ceiling", "", params=params),)

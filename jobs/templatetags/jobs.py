@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from django import template
 from django.utils.formats import number_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from jobs import messages
@@ -17,9 +20,10 @@ from jobs.lifecycle import pending_reasons
 from jobs.messages import amounts
 from jobs.messages.actions import action_label
 from jobs.messages.endpoints import endpoint_message
-from jobs.messages.faults import fault_message
+from jobs.messages.faults import fault_message, stacks_message
 from jobs.messages.jobtemplates import question
-from jobs.models import Endpoint, Job, Replica
+from jobs.messages.sanity import sanity_word
+from jobs.models import Endpoint, Job, Replica, StackDump
 from jobs.states import LIVE, ReplicaState, State
 
 register = template.Library()
@@ -28,6 +32,7 @@ register.filter("field_name", messages.field_name)
 register.filter("span", amounts.duration)
 
 MIB_PER_GIB = 1024
+MOST_MISSING = 5
 
 TASK_BADGES = {
     ReplicaState.WAITING: State.QUEUED,
@@ -36,6 +41,12 @@ TASK_BADGES = {
     ReplicaState.FAILED: State.FAILED,
     ReplicaState.STOPPED: State.STOPPED,
 }
+
+
+@register.filter
+def metric_value(value: float) -> str:
+    """A number that a job printed, in at most 6 digits; whole ones in all of theirs."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 @register.inclusion_tag("components/state_badge.html")
@@ -61,6 +72,34 @@ def replica_state(replica: Replica) -> dict[str, Any]:
     """A replica's badge."""
     state = ReplicaState(replica.state)
     return {"state": TASK_BADGES[state], "label": messages.replica_state_label(state)}
+
+
+@register.simple_tag
+def replica_cells(
+    job_url: str, role: str, cells: Sequence[tuple[int, ReplicaState]], log_query: str
+) -> SafeString:
+    """Return a cell for each replica of a role, by its index and state, that leads to its log."""
+    start = f"{job_url}{log_query}&replica={quote(role)}/"
+    links = ((state.lower(), f"{start}{index}", f"{role}-{index}") for index, state in cells)
+    return format_html_join("", '<a class="cell-{}" href="{}" title="{}" tabindex="-1"></a>', links)
+
+
+@register.filter
+def replica_state_word(state: ReplicaState) -> str:
+    """Return a replica's state in a word."""
+    return messages.replica_state_label(state)
+
+
+@register.filter
+def of_key(values: Mapping[int, Sequence[str]], key: int) -> Sequence[str]:
+    """Return what a mapping has for a key; nothing where it is not in it."""
+    return values.get(key, ())
+
+
+@register.simple_tag
+def result_of(values: Mapping[int, Mapping[str, float]], job_id: int, column: str) -> float | None:
+    """Return the value of a job in a column of metrics; None where it has none."""
+    return values.get(job_id, {}).get(column)
 
 
 @register.filter
@@ -90,15 +129,34 @@ def reason(job: Job) -> str:
 
 
 @register.filter
+def brief_reason(job: Job) -> str:
+    """Why the job is in its state, for a row: the line of output that says so where one is known."""
+    return str(pending_reasons.reason_of(job).params.get("output") or reason(job))
+
+
+@register.filter
 def attempt_reason(attempt: Any) -> str:
     """Why an attempt ended, in one sentence; empty while it goes on."""
     return messages.reason_message(attempt.reason_code, attempt.reason_params) if attempt.reason_code else ""
+
+
+register.filter("sanity_word", sanity_word)
 
 
 @register.filter
 def attempt_fault(attempt: Any) -> str:
     """Return the fault that ended an attempt, with the line of output that shows it; empty without one."""
     return fault_message(Fault.from_json(attempt.fault)) if attempt.fault else ""
+
+
+@register.filter
+def stacks_words(dump: StackDump) -> tuple[str, list[str]]:
+    """Return what a stack dump tells, and its suspects and missing replicas, a line each."""
+    if dump.comparison is None:
+        return str(dump.get_state_display()), []
+    text, suspects = stacks_message(dump.comparison)
+    missing = [f"{name}: {why}" for name, why in list(dump.comparison["missing"].items())[:MOST_MISSING]]
+    return text, [*(each for each in suspects.split("; ") if each), *missing]
 
 
 @register.filter
@@ -161,6 +219,12 @@ def memory(mib: int) -> str:
     if mib < MIB_PER_GIB:
         return f"{number_format(mib, use_l10n=True)} MiB"
     return f"{_short(mib / MIB_PER_GIB)} GiB"
+
+
+@register.filter
+def transfer_rate(mib_s: float | None) -> str:
+    """MiB a second; a dash where that is unknown."""
+    return "–" if mib_s is None else f"{number_format(round(mib_s, 1), use_l10n=True)} MiB/s"
 
 
 @register.filter

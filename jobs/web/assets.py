@@ -18,7 +18,17 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from jobs.assets import changes, check_requests, visibility
 from jobs.assets.forms import FORMS, VersionForm
 from jobs.messages.assets import asset_message
-from jobs.models import Asset, AssetCheck, AssetKind, AssetUse, Dataset, DatasetVersion
+from jobs.messages.dataset_copies import copy_message
+from jobs.models import (
+    Asset,
+    AssetCheck,
+    AssetKind,
+    AssetUse,
+    Dataset,
+    DatasetCopy,
+    DatasetVersion,
+    Job,
+)
 from jobs.web.http import SignedIn, number, page, signed_in, slice_before
 from quotas.access import administers, workspaces_of
 from quotas.models import Spec, User
@@ -164,8 +174,11 @@ def _show(
     request: SignedIn, found: Asset, *, version_form: VersionForm | None = None, status: int = 200
 ) -> HttpResponse:
     checks = list(_list_checks(request.user, found))
+    copy: DatasetCopy | None = getattr(found, "copy", None)
     context: dict[str, Any] = {
         "asset": found,
+        "copy": copy,
+        "copy_message": copy_message(copy.code, copy.detail) if copy and copy.code else "",
         "checks": [_check_context(row) for row in checks],
         "going": any(not row.is_over for row in checks),
     }
@@ -174,12 +187,13 @@ def _show(
         dataset = found if isinstance(found, Dataset) else None
         context |= {
             "facts": _list_facts(found),
+            "copy_job": _find_source(request.user, copy),
             "may_keep": visibility.may_keep(request.user, found),
-            "may_try": found.KIND in check_requests.TRIED
+            "may_try": check_requests.can_check(found)
             and check_requests.find_quota(request.user, found) is not None,
-            "tried_kind": found.KIND in check_requests.TRIED,
+            "tried_kind": check_requests.can_check(found),
             "versions": dataset.versions.all() if dataset else None,
-            "version_form": version_form or (VersionForm(dataset) if dataset else None),
+            "version_form": version_form or (VersionForm(dataset) if dataset and not copy else None),
             "uses": uses,
             "next_url": next_url,
             "used": changes.count_jobs(found),
@@ -189,9 +203,14 @@ def _show(
         request,
         "jobs/assets/asset.html",
         context,
-        fragments={"checks": "jobs/assets/checks.html"},
+        fragments={"checks": "jobs/assets/checks.html", "copy": "jobs/assets/copy.html"},
         status=status,
     )
+
+
+def _find_source(user: User, copy: DatasetCopy | None) -> Job | None:
+    """Return the job that the folder is of, when the person may know of it."""
+    return Job.objects.visible_to(user).filter(pk=copy.job_id).first() if copy and copy.job_id else None
 
 
 def _list_facts(found: Asset) -> list[dict[str, Any]]:

@@ -8,14 +8,14 @@ days, and for the time since the mark asks the reservations themselves.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import Min, Q
+from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from quotas.amounts import Amounts, Part, total
@@ -155,9 +155,33 @@ def tally(begin: datetime, end: datetime) -> dict[Key, Sums]:
     return {key: sums for key, sums in found.items() if any(getattr(sums, each) for each in FIGURES)}
 
 
+def sum_cost(holders: Collection[str], now: datetime) -> int | None:
+    """Return what the holders' reservations cost until `now`, in millionths; None where nothing has a price.
+
+    Three queries; shares of a price are rounded an hour at a time, as in the ledger.
+    """
+    rows = list(_with_columns(Reservation.objects.filter(request__holder__in=holders)))
+    if not rows:
+        return None
+    begin = min(row["created_at"] for row in rows)
+    prices = Prices.between(begin, now)
+    if prices.are_none:
+        return None
+    found: dict[Key, Sums] = defaultdict(Sums)
+    for piece in _pieces(begin, now, prices):
+        for row in rows:
+            if seconds := piece.overlap(_second(row["created_at"]), _second(row["released_at"] or now)):
+                _count(found, row, piece, seconds, starts=False, prices=prices)
+    return sum(sums.cost_micro for sums in found.values())
+
+
 def _reservations_between(begin: datetime, end: datetime) -> Iterable[Mapping[str, Any]]:
     held = Reservation.objects.filter(Q(active=True) | Q(released_at__gte=begin), created_at__lt=end)
-    return held.values(
+    return _with_columns(held)
+
+
+def _with_columns(rows: QuerySet[Reservation]) -> Iterable[Mapping[str, Any]]:
+    return rows.values(
         "quota_id",
         "cluster_id",
         "quota__source",

@@ -40,6 +40,11 @@ class Prices:
         held = PriceSpan.objects.filter(Q(ends=None) | Q(ends__gt=begin), begins__lt=end)
         return cls(list(held.order_by("id")))
 
+    @property
+    def are_none(self) -> bool:
+        """Tell whether nothing had a price."""
+        return not any(span.price_micro for span in (*self._specs, *self._spot))
+
     def changes(self) -> Iterable[datetime]:
         """When any of them begins or ends."""
         for span in (*self._specs, *self._spot):

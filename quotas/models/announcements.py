@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import connection, models
 from django.db.models.functions import Now
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -144,6 +144,13 @@ class ReadOnly(models.Model):
 
     def __str__(self) -> str:
         return self.why
+
+    @classmethod
+    def is_on(cls) -> bool:
+        """Return whether the mode is on; in plain SQL, as each request that may change something asks."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM quotas_readonly LIMIT 1")
+            return cursor.fetchone() is not None
 
 
 class WrittenOnce(models.QuerySet["AdminAction"]):

@@ -57,6 +57,7 @@ class Action(models.TextChoices):
     FILE_FOLDER = "file_folder", _("folder created")
     FILE_RENAME = "file_rename", _("file renamed")
     FILE_DELETE = "file_delete", _("files deleted")
+    FILE_SAVE = "file_save", _("saved as dataset")
 
 
 class Entries(models.QuerySet["AuditEntry"]):

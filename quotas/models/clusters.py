@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -44,6 +45,19 @@ class Cluster(Titled, Audited):
             "Shows the IP:port of a job's endpoints to users with access to the job. Useful inside "
             "the cluster's network."
         ),
+    )
+    cordons_faulty = models.BooleanField(
+        _("cordon faulty nodes"),
+        default=False,
+        db_default=False,
+        help_text=_("Cordons a node on which a job with fault tolerance failed by a fault of the node."),
+    )
+    cordon_percent = models.PositiveSmallIntegerField(
+        _("cordoned at most (percent)"),
+        default=10,
+        db_default=10,
+        validators=[MaxValueValidator(100)],
+        help_text=_("Share of the nodes that are cordoned automatically, at least one node."),
     )
     frozen_at = models.DateTimeField(_("scheduling paused"), null=True, blank=True, editable=False)
     frozen_why = models.CharField(_("pause reason"), max_length=500, blank=True, editable=False)

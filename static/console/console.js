@@ -7,6 +7,7 @@
 import { startConfirm } from "./confirm.js";
 import { startCopy } from "./copy.js";
 import { startDialogs } from "./dialogs.js";
+import { startJobRows } from "./job-rows.js";
 import { startKeys } from "./keys.js";
 import { live } from "./live.js";
 import { startNav } from "./nav.js";
@@ -24,6 +25,7 @@ function enliven(root) {
   showTimes(root.parentElement ?? root);
   showTabState();
   if (root.matches("log-view") || root.querySelector("log-view")) void import("./logview.js");
+  if (root.matches("merged-log") || root.querySelector("merged-log")) void import("./merged-log.js");
   if (root.matches("[data-editor]") || root.querySelector("[data-editor]")) {
     void import("./editor.js").then(({ mountEditors }) => mountEditors());
   }
@@ -39,6 +41,7 @@ startConfirm();
 startCopy();
 startTimes();
 startKeys();
+startJobRows();
 startPalette();
 startRequests();
 enliven(document.body);

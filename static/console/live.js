@@ -8,7 +8,7 @@
  *   state    (the API's own stream) something about this job changed
  *   log      data: a JSON string; id: "<attempt>.<run>.<offset after it>"
  *   end      the log is complete
- *   ping     nothing but a sign of life, at least every 30 s
+ *   ping     nothing but a sign of life, at least every 2 s
  *
  * It never leaves reconnecting to the browser: a new connection asks for what came after the last id
  * (`since=`), and for the log from the byte after the last one shown (`offset=`), so there is no gap and no
@@ -41,7 +41,7 @@ import { LiveStatus } from "./livestatus.js";
 
 const RETRY_FIRST_MS = 500;
 const RETRY_MOST_MS = 30_000;
-const SILENCE_MS = 65_000;
+const SILENCE_MS = 4500;
 const POLL_MS = 15_000;
 const POLL_HIDDEN_MS = 30_000;
 const POLL_AFTER_FAILURES = 3;
@@ -80,6 +80,8 @@ class Live {
     window.addEventListener("pagehide", () => this.#sleep());
     window.addEventListener("pageshow", (event) => event.persisted && this.#wake());
     window.addEventListener("online", () => this.#wake());
+    window.addEventListener("offline", () => this.#source && this.#failed(true));
+    document.querySelector("[data-live-retry]")?.addEventListener("click", () => this.#retryNow());
     document.body.addEventListener("htmx:afterOnLoad", (event) => {
       const { elt } = /** @type {CustomEvent} */ (event).detail;
       if (elt instanceof Element && elt.hasAttribute("data-live")) this.#status.heard();
@@ -132,6 +134,11 @@ class Live {
     this.#failures = 0;
     clearTimeout(this.#retry);
     this.#connect();
+  }
+
+  #retryNow() {
+    this.#close();
+    this.#wake();
   }
 
   #reconnect() {
@@ -191,7 +198,11 @@ class Live {
     this.#source = source;
     this.#expect();
     source.addEventListener("open", () => this.#opened());
-    source.addEventListener("error", () => this.#failed());
+    source.addEventListener("error", () => {
+      // Closed at once: an answer that is no stream. Only another request can tell which.
+      if (source.readyState === EventSource.CLOSED && source === this.#source) void this.#explain(source.url);
+      this.#failed();
+    });
     source.addEventListener("ping", () => this.#heard());
     source.addEventListener("changed", (event) => {
       this.#heard(event);
@@ -230,16 +241,28 @@ class Live {
     this.#expect();
   }
 
-  /** A connection can die without a word; the server speaks at least every 30 s. */
+  /** A connection can die without a word; the server speaks at least every 2 s. */
   #expect() {
     clearTimeout(this.#silence);
-    this.#silence = window.setTimeout(() => this.#failed(), SILENCE_MS);
+    this.#silence = window.setTimeout(() => this.#failed(true), SILENCE_MS);
   }
 
-  #failed() {
+  /**
+   * Say so where the person has as many live pages open as they may.
+   * @param {string} url
+   */
+  async #explain(url) {
+    const asked = new AbortController();
+    const response = await fetch(url, { signal: asked.signal }).catch(() => null);
+    if (response?.status === 429) this.#status.full();
+    asked.abort();
+  }
+
+  /** @param {boolean} [certain] nothing is coming: this is no restart that is over in a moment */
+  #failed(certain = false) {
     this.#close();
     this.#failures += 1;
-    this.#status.late();
+    this.#status.late(certain);
     const most = Math.min(RETRY_MOST_MS, RETRY_FIRST_MS * 2 ** (this.#failures - 1));
     clearTimeout(this.#retry);
     // Half of it by chance, so that a restarted server is not met by everybody at once.

@@ -1,5 +1,8 @@
 // @ts-check
-/** What the top bar says of the connection: nothing, "Live", or "as of 12:03:05" once it has been lost for a while. */
+/**
+ * What the page says of the connection: the top bar nothing, "Live", or "as of 12:03:05" once it has been lost for a
+ * while; and then a banner why.
+ */
 
 import { announce } from "./announce.js";
 import { fill, gettext } from "./i18n.js";
@@ -9,6 +12,8 @@ const GRACE_MS = 3000;
 
 export class LiveStatus {
   #element = document.querySelector("[data-live-status]");
+  #banner = document.querySelector("[data-live-banner]");
+  #isFull = false;
   #heardAt = Date.now();
   #timer = 0;
 
@@ -22,6 +27,8 @@ export class LiveStatus {
     clearTimeout(this.#timer);
     this.#timer = 0;
     if (this.#state() === "late") announce(gettext("Reconnected"));
+    this.#isFull = false;
+    if (this.#banner instanceof HTMLElement) this.#banner.hidden = true;
     this.#show("live", gettext("Live"), gettext("Updates automatically"));
   }
 
@@ -31,9 +38,17 @@ export class LiveStatus {
     if (this.#state() === "late") this.#sayLate();
   }
 
-  late() {
-    if (this.#timer || this.#state() === "late") return;
-    this.#timer = window.setTimeout(() => this.#sayLate(), GRACE_MS);
+  /** @param {boolean} certain it won't be back in a moment */
+  late(certain) {
+    if (this.#state() === "late") return;
+    if (certain) this.#sayLate();
+    else this.#timer ||= window.setTimeout(() => this.#sayLate(), GRACE_MS);
+  }
+
+  /** The person has as many live pages open as they may. */
+  full() {
+    this.#isFull = true;
+    this.#sayLate();
   }
 
   /** Nobody looks; a loss while hidden is not news. */
@@ -47,10 +62,18 @@ export class LiveStatus {
   }
 
   #sayLate() {
+    clearTimeout(this.#timer);
     this.#timer = 0;
-    if (this.#state() !== "late") announce(gettext("Connection lost; reconnecting"));
+    const why = this.#isFull
+      ? gettext("Too many live pages are open. Close some, or wait: this page retries by itself.")
+      : gettext("Not connected to the console. Retrying…");
+    if (this.#state() !== "late") announce(why);
     const text = fill(gettext("as of %(time)s"), { time: clockText(this.#heardAt) });
-    this.#show("late", text, gettext("Connection lost; reconnecting"));
+    this.#show("late", text, why);
+    const words = this.#banner?.querySelector("span");
+    if (!(this.#banner instanceof HTMLElement) || !words) return;
+    if (words.textContent !== why) words.textContent = why;
+    this.#banner.hidden = false;
   }
 
   /** @param {string} state @param {string} text @param {string} title */

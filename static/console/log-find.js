@@ -1,18 +1,19 @@
 // @ts-check
 /**
- * Finding text in a log: the server looks through all of it.
- * `GET <logs url>?role=&index=&attempt=&run=&stream=output&q=&offset=&limit=` answers
- * {"matches": [{"offset", "text"}], "next_offset": number | null}. Matches are listed like grep's, and each leads to
- * its place.
+ * Finding text, a regular expression or a level in a log: the server looks through all of it.
+ * `GET <logs url>?role=&index=&attempt=&run=&stream=output&q=[&regex=1]|level=&offset=&limit=` answers
+ * {"matches": [{"offset", "text"}], "next_offset": number | null}, after a few seconds at the most; the search goes on
+ * from there until a page is full. Matches are listed like grep's, and each leads to its place.
  */
 
 import { announce } from "./announce.js";
-import { countText, fill, gettext, ngettext } from "./i18n.js";
+import { countText, fill, gettext, ngettext, percentText } from "./i18n.js";
 import { onlyColours, overwritten } from "./log-text.js";
 
 /** @import { LogViewElement } from "./logview.js" */
 
 /** @typedef {{ offset: number, text: string }} Match */
+/** @typedef {{ q?: string, regex?: string, level?: string }} Wanted */
 
 const PAGE = 200;
 const CLIP = 400;
@@ -26,7 +27,8 @@ function plain(text) {
 export class LogFind {
   /** @type {AbortController | undefined} */
   #search;
-  #query = "";
+  /** What is looked for. @type {Wanted} */
+  #wanted = {};
 
   /** @param {LogViewElement} view */
   constructor(view) {
@@ -34,10 +36,26 @@ export class LogFind {
     this.list = view.find("hits");
     const form = view.find("find");
     const input = form.querySelector("input");
+    const regex = view.find("regex");
+    const level = /** @type {HTMLSelectElement} */ (view.find("level"));
+    const findText = () => {
+      const isRegex = regex.getAttribute("aria-pressed") === "true";
+      level.value = "";
+      void this.#find(input?.value ? { q: input.value, ...(isRegex ? { regex: "1" } : {}) } : {});
+    };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      void this.#find(input?.value ?? "");
+      findText();
     });
+    regex.addEventListener("click", () => {
+      regex.setAttribute("aria-pressed", String(regex.getAttribute("aria-pressed") !== "true"));
+      if (input?.value) findText();
+    });
+    level.addEventListener("change", () => {
+      if (input) input.value = "";
+      void this.#find(level.value ? { level: level.value } : {});
+    });
+    view.find("first-error").addEventListener("click", () => void this.#firstError());
     input?.addEventListener("input", () => input.value || this.#clear());
     input?.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !this.list.hidden) {
@@ -51,48 +69,97 @@ export class LogFind {
 
   #clear() {
     this.#search?.abort();
-    this.#query = "";
+    this.#wanted = {};
     this.list.hidden = true;
     this.list.replaceChildren();
     this.#highlight("");
   }
 
-  /** @param {string} query */
-  async #find(query) {
+  /** @param {Wanted} wanted */
+  async #find(wanted) {
     this.#clear();
-    if (!query) return;
-    this.#query = query;
-    this.#search = new AbortController();
-    const { signal } = this.#search;
+    if (!wanted.q && !wanted.level) return;
+    this.#wanted = wanted;
     this.list.hidden = false;
-    this.#highlight(query);
-    await this.#askServer(0, signal);
+    this.#highlight(this.#text);
+    await this.#askServer(0, PAGE);
   }
 
-  /** @param {number} offset @param {AbortSignal} signal */
-  async #askServer(offset, signal) {
-    const source = this.view.reader?.source;
-    if (!source) return;
-    const query = source.query();
-    query.set("q", this.#query);
-    query.set("offset", String(offset));
-    query.set("limit", String(PAGE));
+  /** The text to mark; an expression is not tried again here. */
+  get #text() {
+    return this.#wanted.regex ? "" : (this.#wanted.q ?? "");
+  }
+
+  /** Go to the first line that is written as an error. */
+  async #firstError() {
+    this.#clear();
+    this.#wanted = { level: "error" };
+    this.list.hidden = false;
+    await this.#askServer(0, 1);
+    const hit = this.list.querySelector(".log-hit");
+    if (hit instanceof HTMLElement) hit.click();
+  }
+
+  /**
+   * Search from a byte on until there are so many matches, the log is at its end, or somebody cancels.
+   * @param {number} offset
+   * @param {number} most
+   */
+  async #askServer(offset, most) {
+    const reader = this.view.reader;
+    if (!reader) return;
+    const search = new AbortController();
+    this.#search = search;
     const wait = this.#line(gettext("Searching…"));
+    const words = document.createElement("span");
+    words.textContent = wait.textContent;
+    wait.replaceChildren(words, this.#cancelButton(search));
+    /** @type {number | null} */
+    let next = offset;
     try {
-      const response = await fetch(`${source.url}?${query}`, { signal, headers: { Accept: "application/json" } });
-      if (!response.ok) throw new Error(`the search answered ${response.status}`);
-      const { matches, next_offset: next } = await response.json();
+      for (let count = 0; next !== null && count < most; ) {
+        const query = reader.source.query();
+        for (const [name, value] of Object.entries(this.#wanted)) query.set(name, value);
+        query.set("offset", String(next));
+        query.set("limit", String(most - count));
+        const response = await fetch(`${reader.source.url}?${query}`, {
+          signal: search.signal,
+          headers: { Accept: "application/json" },
+        });
+        if (response.status === 400) {
+          wait.remove();
+          this.#line(await response.text());
+          return;
+        }
+        if (!response.ok) throw new Error(`the search answered ${response.status}`);
+        const answer = await response.json();
+        for (const match of answer.matches) wait.before(this.#row(match));
+        count += answer.matches.length;
+        next = answer.next_offset;
+        const part = reader.size && next !== null ? percentText(Math.min(1, next / reader.size)) : "";
+        words.textContent = fill(gettext("Searching… %(percent)s"), { percent: part });
+      }
       wait.remove();
-      this.#showPage(matches, next);
+      this.#showEnd(next);
     } catch {
       wait.remove();
-      if (!signal.aborted) this.#line(gettext("The search did not respond."));
+      if (!search.signal.aborted) this.#line(gettext("The search did not respond."));
+      else if (search === this.#search && !this.list.hidden && next !== null) this.#offerMore(next);
     }
   }
 
-  /** @param {Match[]} matches @param {number | null} next */
-  #showPage(matches, next) {
-    for (const match of matches) this.list.append(this.#row(match));
+  /** @param {AbortController} search */
+  #cancelButton(search) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "btn btn-sm";
+    button.textContent = gettext("Cancel");
+    button.addEventListener("click", () => search.abort());
+    return button;
+  }
+
+  /** @param {number | null} next */
+  #showEnd(next) {
     const count = this.list.querySelectorAll(".log-hit").length;
     if (!count && next === null) this.#line(gettext("No matches found."));
     announce(fill(ngettext("%(count)s line found", "%(count)s lines found", count), { count: countText(count) }));
@@ -107,7 +174,7 @@ export class LogFind {
     button.textContent = gettext("Continue search");
     button.addEventListener("click", () => {
       button.remove();
-      if (this.#search) void this.#askServer(next, this.#search.signal);
+      void this.#askServer(next, PAGE);
     });
     this.list.append(button);
   }
@@ -127,15 +194,16 @@ export class LogFind {
     button.type = "button";
     button.className = "log-hit";
     const clean = plain(text);
-    const at = Math.max(0, clean.toLowerCase().indexOf(this.#query.toLowerCase()));
+    const wanted = this.#text;
+    const at = Math.max(0, clean.toLowerCase().indexOf(wanted.toLowerCase()));
     const from = Math.max(0, at - AROUND);
     const found = document.createElement("mark");
-    found.textContent = clean.slice(at, at + this.#query.length);
-    button.append(from ? "…" : "", clean.slice(from, at), found, clean.slice(at + this.#query.length, from + CLIP));
+    found.textContent = clean.slice(at, at + wanted.length);
+    button.append(from ? "…" : "", clean.slice(from, at), found, clean.slice(at + wanted.length, from + CLIP));
     button.addEventListener("click", () => {
       this.list.querySelector("[aria-current]")?.removeAttribute("aria-current");
       button.setAttribute("aria-current", "true");
-      void this.view.goTo(offset).then(() => this.#highlight(this.#query));
+      void this.view.goTo(offset).then(() => this.#highlight(this.#text));
     });
     return button;
   }

@@ -12,7 +12,11 @@ import { LONGEST_LINE, overwritten, splitLines, wholeCharacters } from "./log-te
  * @import { Line } from "./log-text.js"
  */
 
-/** @typedef {Line & { row: HTMLElement, pen: Pen | null }} Shown */
+/**
+ * A line on the page. `number` counts from the beginning of the log, once that is known; `broken` is a part of a too
+ * long line, and what `joins` goes on with the line before.
+ * @typedef {Line & { row: HTMLElement, pen: Pen | null, number?: number, broken?: boolean, joins?: boolean }} Shown
+ */
 
 /** Rows on the page, at most. */
 export const MOST_ROWS = 2000;
@@ -30,6 +34,8 @@ export class LogRows {
   seen = 0;
   /** Bytes after that which are the beginning of a character, as far as they are known. */
   held = 0;
+  /** The number of the first line that is added to no others. @type {number | undefined} */
+  #firstNumber;
 
   /**
    * @param {HTMLElement} container
@@ -58,6 +64,7 @@ export class LogRows {
     this.#pen = null;
     this.end = offset;
     this.held = 0;
+    this.#firstNumber = offset === 0 ? 1 : undefined;
     this.container.replaceChildren();
   }
 
@@ -78,7 +85,12 @@ export class LogRows {
     const wanted = around === undefined ? 0 : every.findIndex((line) => around < line.end) - STEP_ROWS / 2;
     const first = newest ? every.length - MOST_ROWS : wanted;
     const lines = every.slice(Math.max(0, first), newest ? undefined : Math.max(0, first) + STEP_ROWS);
-    if (first > 0) this.reset(lines[0]?.start ?? this.end);
+    if (first > 0) {
+      const last = this.#lines.at(-1);
+      const number = last ? last.number && last.number + (last.open ? 0 : 1) : this.#firstNumber;
+      this.reset(lines[0]?.start ?? this.end);
+      this.#firstNumber = number && number + first;
+    }
     const fresh = document.createDocumentFragment();
     for (const line of lines) {
       const last = this.#lines.at(-1);
@@ -103,7 +115,11 @@ export class LogRows {
   #add(line, to) {
     const row = document.createElement("div");
     row.className = "log-line";
-    const shown = { ...line, row, pen: this.#pen };
+    const last = this.#lines.at(-1);
+    /** @type {Shown} */
+    const shown = { ...line, row, pen: this.#pen, joins: last?.broken ?? false };
+    const number = last ? last.number && last.number + (shown.joins ? 0 : 1) : this.#firstNumber;
+    if (number) setNumber(shown, number);
     // Of a progress bar's thousand states only the last is kept.
     if (line.open) shown.text = overwritten(line.text);
     this.#pen = paint(row, line.text, this.#pen);
@@ -120,6 +136,7 @@ export class LogRows {
     last.text = overwritten(last.text + line.text);
     last.end = line.end;
     last.open = line.open && last.text.length < LONGEST_LINE;
+    last.broken = line.open && !last.open;
     this.#pen = paint(last.row, last.text, last.pen, "whole" in last.row.dataset ? Infinity : undefined);
   }
 
@@ -135,11 +152,14 @@ export class LogRows {
       row.className = "log-line";
       const before = pen;
       pen = paint(row, line.text, pen);
-      return { ...line, row, pen: before };
+      return /** @type {Shown} */ ({ ...line, row, pen: before });
     });
+    const [after] = this.#lines;
+    if (after) after.joins = shown.at(-1)?.open ?? false;
     const fromBottom = this.scroller.scrollHeight - this.scroller.scrollTop;
     this.container.prepend(...shown.map((line) => line.row));
     this.#lines.unshift(...shown);
+    if (after?.number) this.#numberBack(shown.length);
     this.scroller.scrollTop = this.scroller.scrollHeight - fromBottom;
   }
 
@@ -175,6 +195,36 @@ export class LogRows {
     this.#pen = null;
   }
 
+  /** Whether every row has its number. */
+  get isNumbered() {
+    return this.#lines[0]?.number !== undefined || !this.#lines.length;
+  }
+
+  /**
+   * The row that begins at this byte has this number.
+   * @param {number} offset
+   * @param {number} number
+   */
+  numberFrom(offset, number) {
+    const at = this.#lines.findIndex((line) => line.start === offset);
+    const found = this.#lines[at];
+    if (!found) return;
+    setNumber(found, number);
+    for (const line of this.#lines.slice(at + 1)) {
+      number += line.joins ? 0 : 1;
+      setNumber(line, number);
+    }
+    this.#numberBack(at);
+  }
+
+  /** Number the rows before this one, which has its number. @param {number} at */
+  #numberBack(at) {
+    for (let back = at - 1; back >= 0; back -= 1) {
+      const [line, next] = [this.#lines[back], this.#lines[back + 1]];
+      if (line && next?.number) setNumber(line, next.number - (next.joins ? 0 : 1));
+    }
+  }
+
   /** Scroll to the last row. */
   toEnd() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -203,4 +253,10 @@ export class LogRows {
   get shown() {
     return /** @type {readonly Shown[]} */ (this.#lines);
   }
+}
+
+/** @param {Shown} line @param {number} number */
+function setNumber(line, number) {
+  line.number = number;
+  line.row.dataset.line = String(number);
 }

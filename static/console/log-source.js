@@ -15,6 +15,9 @@
  * @property {Uint8Array} bytes
  */
 
+/** So often the number of a line is asked for, until it is known. */
+const MOST_COUNTS = 30;
+
 /** States in which a log does not grow any more. */
 export const OVER = new Set(["complete", "truncated", "gone"]);
 
@@ -66,6 +69,58 @@ export class LogSource {
     if (this.fixed) return;
     this.attempt = 0;
     this.run = 0;
+  }
+
+  /**
+   * The number of the line at a byte; null when the server can't say now.
+   * @param {number} offset
+   */
+  lineAt(offset) {
+    return this.#count("line_at", offset, "line");
+  }
+
+  /**
+   * The first byte of a line.
+   * @param {number} line from 1
+   */
+  offsetOf(line) {
+    return this.#count("line", line, "offset");
+  }
+
+  /**
+   * Lines of a long log take the server a while to count; asked again it goes on where it was.
+   * @param {"line" | "line_at"} name
+   * @param {number} value
+   * @param {"line" | "offset"} wanted
+   * @returns {Promise<number | null>}
+   */
+  async #count(name, value, wanted) {
+    for (let tries = 0; tries < MOST_COUNTS; tries += 1) {
+      const query = this.query();
+      query.set(name, String(value));
+      const response = await fetch(`${this.url}?${query}`, { headers: { Accept: "application/json" } });
+      if (!response.ok) return null;
+      const answer = await response.json();
+      if (answer[wanted] !== null) return Number(answer[wanted]);
+    }
+    return null;
+  }
+
+  /**
+   * When bytes came: pairs of an offset, and the time (ms) at which what follows it came.
+   * @param {number} offset
+   * @param {number} limit
+   * @returns {Promise<[number, number][]>}
+   * @throws {Error} when the server can't be reached or answers an error
+   */
+  async times(offset, limit) {
+    const query = this.query();
+    query.set("times", "1");
+    query.set("offset", String(offset));
+    query.set("limit", String(limit));
+    const response = await fetch(`${this.url}?${query}`, { headers: { Accept: "application/json" } });
+    if (!response.ok) throw new Error(`the log answered ${response.status}`);
+    return (await response.json()).times;
   }
 
   /**

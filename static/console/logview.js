@@ -13,10 +13,13 @@ import { LogFind } from "./log-find.js";
 import { LogReader, NEAR_EDGE_PX } from "./log-reader.js";
 import { LogRows } from "./log-rows.js";
 import { LogSource } from "./log-source.js";
+import { LogTimes } from "./log-times.js";
 import { recall, remember } from "./storage.js";
 
 const AT_END_PX = 24;
 const POLL_MS = 3000;
+const NUMBER_MS = 1000;
+const ANCHOR = /^#L([1-9][0-9]{0,14})$/;
 
 class LogView extends HTMLElement {
   static observedAttributes = ["data-logs-url", "data-role", "data-index", "data-attempt", "data-run"];
@@ -28,10 +31,16 @@ class LogView extends HTMLElement {
   #stateBefore = "";
   #isSetUp = false;
   #visible = false;
+  /** Whether the line of the page's address was shown, which is done once. */
+  #wasAnchored = false;
+  #isNumbering = false;
+  /** @type {LogTimes | null} */
+  #times = null;
   #poll = 0;
   #watcher = new IntersectionObserver(([entry]) => (entry?.isIntersecting ? this.#show() : this.#hide()));
   #resizer = new ResizeObserver(() => this.reader?.following && this.reader.rows.toEnd());
   #jobChanged = () => void this.#lookForAnotherRun();
+  #hashChanged = () => void this.#openAnchor();
 
   connectedCallback() {
     if (!this.#isSetUp) this.#setUp();
@@ -39,12 +48,14 @@ class LogView extends HTMLElement {
     this.#watcher.observe(this);
     this.#resizer.observe(this.find("scroll"));
     document.body.addEventListener(`${this.dataset.job}:changed`, this.#jobChanged);
+    if ("anchors" in this.dataset) window.addEventListener("hashchange", this.#hashChanged);
   }
 
   disconnectedCallback() {
     this.#watcher.disconnect();
     this.#resizer.disconnect();
     document.body.removeEventListener(`${this.dataset.job}:changed`, this.#jobChanged);
+    window.removeEventListener("hashchange", this.#hashChanged);
     this.#hide();
   }
 
@@ -107,8 +118,52 @@ class LogView extends HTMLElement {
       otherRun: () => reader === this.reader && this.#showOtherRun(),
     });
     this.reader = reader;
-    void reader.openEnd();
+    if (this.#isAnchored && !this.#wasAnchored) void this.#openAnchor();
+    else void reader.openEnd();
+    this.#wasAnchored = true;
     if (this.#visible) this.#stayCurrent();
+  }
+
+  /** Whether the page's address names a line: by its number, or by its first byte. */
+  get #isAnchored() {
+    return "anchors" in this.dataset && (ANCHOR.test(location.hash) || Boolean(this.dataset.at));
+  }
+
+  /** Show the line that the page's address names. */
+  async #openAnchor() {
+    const { reader } = this;
+    if (!reader || !this.#isAnchored) return;
+    reader.following = false;
+    const line = ANCHOR.exec(location.hash)?.[1];
+    const offset = line ? await reader.source.offsetOf(Number(line)).catch(() => null) : Number(this.dataset.at);
+    if (reader !== this.reader) return;
+    if (offset === null || !Number.isFinite(offset)) void reader.openEnd();
+    else await this.goTo(offset);
+  }
+
+  /** Ask for the number of the first row, where it is not known. */
+  async #number() {
+    const { reader } = this;
+    if (!reader || this.#isNumbering || reader.rows.isNumbered) return;
+    this.#isNumbering = true;
+    const { start } = reader.rows;
+    const number = await reader.source.lineAt(start).catch(() => null);
+    if (number && reader === this.reader) reader.rows.numberFrom(start, number);
+    setTimeout(() => {
+      this.#isNumbering = false;
+      if (number && this.#visible) void this.#number();
+    }, NUMBER_MS);
+  }
+
+  /** Put the line whose number was clicked into the page's address. @param {MouseEvent} event */
+  #pickLine(event) {
+    const row = event.target instanceof HTMLElement ? event.target.closest(".log-line") : null;
+    if (!(row instanceof HTMLElement) || !row.dataset.line || !("anchors" in this.dataset)) return;
+    const gutter = parseFloat(getComputedStyle(row).paddingInlineStart);
+    if (event.clientX > row.getBoundingClientRect().left + gutter) return;
+    this.querySelector(".log-line-here")?.classList.remove("log-line-here");
+    row.classList.add("log-line-here");
+    history.replaceState(history.state, "", `#L${row.dataset.line}`);
   }
 
   /** Follow what is written, while there may be more. */
@@ -176,7 +231,9 @@ class LogView extends HTMLElement {
       if (event.currentTarget instanceof HTMLElement && "otherRun" in event.currentTarget.dataset) this.#open();
       else void this.reader?.openEnd();
     });
+    this.find("lines").addEventListener("click", (event) => this.#pickLine(event));
     this.#setUpWrap();
+    this.#times = new LogTimes(this.find("times"), this.find("lines"));
     new LogFind(this);
   }
 
@@ -222,6 +279,8 @@ class LogView extends HTMLElement {
     this.#edge("top", topText(reader));
     this.#edge("bottom", this.#failed ? gettext("The log can't be read right now.") : bottomText(reader));
     this.toggleAttribute("data-following", reader.following);
+    void this.#number();
+    void this.#times?.show(reader);
     if (reader.following) {
       this.find("end").hidden = true;
       delete this.find("end").dataset.otherRun;

@@ -22,9 +22,11 @@ function dateFormat(options) {
 const exact = dateFormat({ dateStyle: "full", timeStyle: "long" });
 const day = dateFormat({ dateStyle: "medium" });
 const clock = dateFormat({ timeStyle: "medium" });
+const precise = dateFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1, hourCycle: "h23" });
 const moment = dateFormat({ dateStyle: "medium", timeStyle: "short" });
 const dayOfYear = dateFormat({ month: "short", day: "numeric" });
 const minutes = dateFormat({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const seconds = dateFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
@@ -77,17 +79,37 @@ export function momentText(when) {
  * Along an axis: days, or times of the clock, with the day below the first of each.
  * @param {number[]} moments
  * @param {boolean} areDays
+ * @param {boolean} [haveSeconds] the moments are less than a minute apart
  * @returns {string[]}
  */
-export function axisTexts(moments, areDays) {
+export function axisTexts(moments, areDays, haveSeconds = false) {
+  const format = haveSeconds ? seconds : minutes;
   let last = "";
   return moments.map((when) => {
     const date = dayOfYear.format(when);
     if (areDays) return date;
-    const text = date === last ? minutes.format(when) : `${minutes.format(when)}\n${date}`;
+    const text = date === last ? format.format(when) : `${format.format(when)}\n${date}`;
     last = date;
     return text;
   });
+}
+
+/** The clock time to a tenth of a second, of a line of a log. @param {number} when */
+export function preciseText(when) {
+  return precise.format(when);
+}
+
+/** All of a time, with its zone. @param {number} when */
+export function exactText(when) {
+  return exact.format(when);
+}
+
+/** "+1:02:03.4": how long after something. @param {number} milliseconds */
+export function sinceText(milliseconds) {
+  const tenths = Math.max(0, Math.floor(milliseconds / 100));
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  const [hours, rest] = [Math.floor(tenths / 36_000), tenths % 36_000];
+  return `+${hours}:${two(Math.floor(rest / 600))}:${two(Math.floor((rest % 600) / 10))}.${rest % 10}`;
 }
 
 /** The clock time, as in "as of 12:03:05". @param {number} when */

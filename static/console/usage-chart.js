@@ -5,17 +5,19 @@ import { gettext } from "./i18n.js";
 import { axisTexts, momentText, timeZone } from "./times.js";
 import uPlot from "../vendor/uplot-1.6.32/uplot.js";
 
-const COLOURS = ["--running", "--accent", "--queued", "--succeeded"];
+const COLOURS = ["--running", "--accent", "--queued", "--succeeded", "--failed", "--pending"];
+const DASHES = [[], [6, 3]];
 const HEIGHT_PX = 120;
 const NARROWEST_PX = 200;
 const HALF_A_DAY_S = 43_200;
 const DAY_S = 86_400;
+const MINUTE_S = 60;
 
 /**
  * A colour of the page as a canvas understands it.
  * @param {string} name
  */
-function colour(name) {
+export function colour(name) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
@@ -55,7 +57,7 @@ export function around(time) {
  * @param {number} step
  */
 function times(_plot, seconds, _axis, _space, step) {
-  return axisTexts(seconds.map((at) => at * 1000), step >= DAY_S);
+  return axisTexts(seconds.map((at) => at * 1000), step >= DAY_S, step < MINUTE_S);
 }
 
 /**
@@ -81,6 +83,7 @@ function draw(box) {
   const series = Object.keys(usage).map((label, index) => ({
     label,
     stroke: colour(COLOURS[index % COLOURS.length]),
+    dash: DASHES[Math.floor(index / COLOURS.length) % DASHES.length],
     width: 1.5,
     points: { show: isAlone },
   }));
@@ -92,7 +95,7 @@ function draw(box) {
       tzDate: zoned,
       scales: isAlone ? { x: { range: around(drawn[0]?.[0] ?? 0) } } : {},
       series: [{ label: gettext("Time"), value: pointed }, ...series],
-      axes: [{ ...axis, values: times }, { ...axis, size: 40 }],
+      axes: [{ ...axis, values: times }, { ...axis, size: 60 }],
     },
     drawn,
     box,

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--json] [PART …]`: measures, and judges nothing."""
+"""`python -m tests.bench [--json] [--before COMMIT | PART …]`: measures, and judges nothing."""
 
 from __future__ import annotations
 
@@ -14,20 +14,39 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, node, screen, slurm, uploads, vendors, ways, weight
+from tests.bench import (
+    accept,
+    admission,
+    before,
+    curves,
+    dialects,
+    form,
+    node,
+    screen,
+    searches,
+    slurm,
+    uploads,
+    vendors,
+    watch,
+    ways,
+    weight,
+)
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "accept": accept.measure,
     "admission": admission.measure,
+    "curves": curves.measure,
     "dialects": dialects.measure,
     "form": form.measure,
     "node": node.measure,
     "screen": screen.measure,
+    "searches": searches.measure,
     "slurm": slurm.measure,
     "uploads": uploads.measure,
     "vendors": vendors.measure,
     "vendor_lists": vendors.measure_lists,
+    "watch": watch.measure,
     "ways": ways.measure,
     "weight": weight.measure,
 }
@@ -47,7 +66,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--before", metavar="COMMIT", help="accept and check, beside those of a commit")
     options = parser.parse_args()
+    if options.before:
+        _tell(before.measure(options.before), ["anything else"], as_json=options.json)
+        return
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     figures: list[Figure] = []

@@ -18,6 +18,7 @@ from jobs.models import Job
 from quotas.accounts import access_keys, tokens
 from quotas.models import Cluster, User
 from tests.clients import environments
+from tests.factories import make_site_storage
 from tests.seeds import FOLDER
 from tests.waiting import wait_for
 
@@ -85,8 +86,8 @@ def cluster(cluster: Cluster, settings: LazySettings) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="jc-") as folder:
         Path(folder).chmod(0o777)  # jobs may have users of their own
         shared = {"folders": {folder: {"workspaces": ["*"], "write": True}}}
-        datasets = {"datasets": {"pfs://pfs-pxE6jz": folder}}
-        settings.CONSOLE_LOCAL = {**settings.CONSOLE_LOCAL, **shared, **datasets}
+        make_site_storage("pfs://pfs-pxE6jz", folder)
+        settings.CONSOLE_LOCAL = {**settings.CONSOLE_LOCAL, **shared}
         yield cluster
 
 

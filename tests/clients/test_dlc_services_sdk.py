@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 from websockets.sync.client import connect
 
-from jobs.models import Job, ReplicaUsage
+from jobs.models import Job, ReplicaUsage, SanityCheck
 from jobs.states import State
 from quotas.accounts import access_keys, tokens
 from quotas.models import Role
@@ -139,6 +139,14 @@ def test_sdk_reads_metrics_and_health_checks(run: Run, job: Job) -> None:
     now = timezone.now()
     points = [[now.timestamp() - 60, 30, 150]]
     ReplicaUsage.objects.create(replica=replica_of(job), at=now, memory_mib=512, points=points)
+    phase = {
+        "phase": "CheckInit",
+        "status": "Succeeded",
+        "message": "",
+        "started_at": 1.5,
+        "finished_at": 2.5,
+    }
+    SanityCheck.objects.create(attempt=replica_of(job).attempt, status="Succeeded", phases=[phase])
     metrics, checks, check = run(
         """
 say(client.get_job_metrics(JOB, models.GetJobMetricsRequest(metric_type="GpuCoreUsage", time_step="1m")).body)
@@ -150,9 +158,11 @@ say(client.get_job_sanity_check_result(
     (pod,) = metrics["PodMetrics"]
     assert pod["PodId"] == f"dlc{job.public_id}-main-0"
     assert [each["Value"] for each in pod["Metrics"]] == [30]
-    assert (checks["SanityCheckResults"], checks["TotalCount"]) == ([], 0)
+    (item,) = check["SanityCheckResult"]
+    assert (item["CheckNumber"], item["Phase"], item["Status"]) == (1, "CheckInit", "Succeeded")
+    assert (checks["SanityCheckResults"], checks["TotalCount"]) == ([[item]], 1)
     assert checks["RequestID"]
-    assert (check["JobId"], check["SanityCheckResult"]) == (f"dlc{job.public_id}", [])
+    assert check["JobId"] == f"dlc{job.public_id}"
     assert check["RequestID"]
 
 

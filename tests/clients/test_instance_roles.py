@@ -23,7 +23,9 @@ pytestmark = pytest.mark.once
 
 UNUSED: Final = ("pip", "setuptools", "cryptography", "alibabacloud_aiworkspace", "alibabacloud_pai_dlc")
 READS: Final = """
+import os
 from alibabacloud_credentials.client import Client
+print("port", os.environ["ALIBABA_CLOUD_CREDENTIALS_URI"].split("/")[2].partition(":")[2], flush=True)
 client = Client()
 
 def read():
@@ -43,19 +45,41 @@ def packages(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cluster(transactional_db: None, settings: LazySettings, packages: Path) -> Cluster:
+def backend() -> str:
+    return "local"
+
+
+@pytest.fixture
+def cluster(
+    transactional_db: None,
+    settings: LazySettings,
+    packages: Path,
+    backend: str,
+    request: pytest.FixtureRequest,
+) -> Cluster:
+    if backend == "slurm":
+        return role_jobs.make_slurm_cluster(request.getfixturevalue("slurm"))
     if lacking := machine.network_lacks(machine.detect_isolation("python3")):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     settings.CONSOLE_LOCAL = {"gpus": {}, "engine": "none", "show": [str(packages)]}
     return make_cluster("local", config={"network": "own"})
 
 
+@pytest.mark.parametrize("backend", ["local", "slurm"])
 def test_job_of_alibaba_role_reads_credentials_with_the_real_sdk(
-    alibaba_sts: AlibabaSts, worker: None, person: User, packages: Path, settings: LazySettings
+    backend: str,
+    alibaba_sts: AlibabaSts,
+    worker: None,
+    person: User,
+    packages: Path,
+    settings: LazySettings,
 ) -> None:
     settings.CONSOLE_EGRESS_HOSTS = [alibaba_sts.url]
     columns = {"arn": "acs:ram::123456:role/trainer", "access_key_id": KEY_ID}
     role_jobs.make_role(person.memberships.get().workspace, endpoint=alibaba_sts.url, **columns)
     with role_jobs.run(person, packages, READS) as running:
-        role_jobs.check(running, ALIBABA_PATH)
+        if backend == "slurm":
+            role_jobs.check_beside(running, is_token_sent=False)
+        else:
+            role_jobs.check(running, ALIBABA_PATH)
     assert {call["RoleArn"] for call in alibaba_sts.calls} == {"acs:ram::123456:role/trainer"}

@@ -57,7 +57,7 @@ def test_new_job_page_paste_on_load_replaces_the_initial_text(page: Page) -> Non
 def test_submit_key_with_sweep_parameters_submits_the_sweep(page: Page) -> None:
     paste(page, job_file("swept", command="echo lr={lr}"))
     expect(page.locator("#job-panel")).to_contain_text("The command contains {lr}")
-    page.locator("#sweep summary").click()
+    page.locator("#sweep summary").first.click()
     page.locator("#id_sweep_parameters").fill("lr = 0.1, 0.01\nenv.SEED = 1, 2, 3")
     button = page.locator("button[data-primary]")
     expect(button).to_contain_text("Submit 6 jobs")
@@ -186,7 +186,7 @@ def test_job_list_updates_by_itself(page: Page, stack: Stack, scenes: dict[str, 
     expect(page.locator("#jobs-list .row-link")).to_have_text("live-job")
     expect(page.locator("#jobs-list .state")).to_have_text("Running")
     page.locator("#jobs-list [name=id]").check()
-    page.get_by_role("button", name="Stop selected").click()
+    page.get_by_role("group", name="Selected jobs").get_by_role("button", name="Stop").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#jobs-list .state")).to_have_text("Stopped")
 

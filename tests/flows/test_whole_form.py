@@ -47,7 +47,7 @@ def fill_in(page: Page, name: str, value: str) -> None:
         field.check()
     elif kind.startswith("select"):
         field.select_option(value)
-    elif name.endswith("command"):
+    elif name == "roles-0-command":
         write_command(page, field, value)
     else:
         field.fill(value)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
-from jobs.spec import CompletionPolicy, Framework, Resources
+import pytest
+
+from jobs.logs import log_store
+from jobs.models import Attempt, LogStream
+from jobs.spec import Check, CompletionPolicy, Framework, Resources
 from jobs.states import ReplicaState, State
-from tests.jobs.backends.benches import Bench, log_of, replica, role, wait_until_over
+from tests.jobs.backends.benches import Bench, LocalBench, log_of, replica, role, wait_until_over
+from tests.jobs.scheduling.fault_site import WITHIN_S, FaultSite, decisions, is_over, pauses, site
 from tests.required import skip_without
+
+__all__ = ["site"]
 
 TRAIN: Final = """
 import torch, torch.distributed as dist
@@ -27,11 +36,17 @@ def test_torchrun_without_options_spans_replicas(bench: Bench) -> None:
     skip_without("torchrun", "python3-torch")
     (bench.judge / "train.py").write_text(TRAIN)
     two = role(f"torchrun {bench.judge}/train.py", replicas=2, resources=SIZE)
-    handle = bench.backend.submit(bench.submission(two, framework=Framework.PYTORCH, env=OF_DEBIAN))
+    handle = bench.backend.submit(
+        bench.submission(two, framework=Framework.PYTORCH, env=OF_DEBIAN, sanity_check=Check(enabled=True))
+    )
     seen = wait_until_over(bench.backend, handle, 120)
     logs = [log_of(bench.backend, handle, index=index) for index in range(2)]
     assert seen.state is State.SUCCEEDED, logs
     assert [log.splitlines()[-1].rpartition(":")[2] for log in logs] == ["0 2 3.0", "1 2 3.0"]
+    for one, log in zip(seen.replicas, logs, strict=True):
+        assert "Sanity check: AllNodeCommCheck: Succeeded: all-reduce by gloo" in log
+        assert one.sanity is not None
+        assert one.sanity["status"] == "Succeeded"
 
 
 def test_elastic_job_goes_on_with_minimum(bench: Bench) -> None:
@@ -46,3 +61,90 @@ def test_elastic_job_goes_on_with_minimum(bench: Bench) -> None:
     assert seen.state is State.SUCCEEDED, log_of(bench.backend, handle)
     assert replica(seen, index=1).state is ReplicaState.FAILED
     assert "0 1 1.0" in log_of(bench.backend, handle)
+
+
+RESUMING: Final = """
+import os, signal, time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS, SAVED_EVERY, LOST_AT = 8, 2, 5
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+
+def save(step, model, optimizer):
+    path = f"{os.environ['CHECKPOINT_DIR']}/step-{step}.pt"
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, path + ".tmp")
+    os.rename(path + ".tmp", path)
+
+
+def train(resume_from, saves, is_lost):
+    torch.manual_seed(7)
+    model = DistributedDataParallel(torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    first = 0
+    if resume_from:
+        state = torch.load(resume_from)
+        first = state["step"]
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+    for step in range(first, STEPS):
+        if is_lost and rank == 1 and step == LOST_AT:
+            time.sleep(600) if "HANGS" in os.environ else os.kill(os.getpid(), signal.SIGKILL)
+        data = torch.randn(16, 4, generator=torch.Generator().manual_seed(100 * step + rank))
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+        if saves and rank == 0 and (step + 1) % SAVED_EVERY == 0:
+            save(step + 1, model, optimizer)
+    return first, torch.cat([each.detach().flatten() for each in model.parameters()])
+
+
+resume_from = os.environ.get("RESUME_FROM")
+first, weights = train(resume_from, saves=True, is_lost=not resume_from)
+_, expected = train(None, saves=False, is_lost=False)
+print(first, torch.equal(weights, expected))
+"""
+"""Loses a rank at its first run, or has one that the other waits for in its backward pass; then compares its
+weights with those of training that lost none."""
+
+
+def test_model_that_lost_a_rank_once_ends_with_weights_of_undisturbed_training(local: LocalBench) -> None:
+    skip_without("torchrun", "python3-torch")
+    (local.judge / "train.py").write_text(RESUMING)
+    two = role(f"/usr/bin/python3 {local.judge}/train.py", replicas=2, resources=SIZE)
+    first = local.submission(two, framework=Framework.PYTORCH, env={"OMP_NUM_THREADS": "1"})
+    seen = wait_until_over(local.backend, local.backend.submit(first), 120)
+    assert (seen.state, replica(seen, index=1).signal) == (State.FAILED, 9)
+    handle = local.backend.submit(replace(first, key=f"{first.key[:-1]}2", attempt=2))
+    seen = wait_until_over(local.backend, handle, 120)
+    logs = [log_of(local.backend, handle, index=index) for index in range(2)]
+    assert seen.resumed is not None, logs
+    assert (seen.state, seen.resumed.name) == (State.SUCCEEDED, "step-4.pt"), logs
+    assert [log.splitlines()[-1] for log in logs] == ["4 True", "4 True"]
+
+
+@pytest.mark.django_db
+def test_model_that_hung_in_a_collective_once_ends_with_weights_of_undisturbed_training(
+    site: FaultSite, record_property: Callable[[str, object], None]
+) -> None:
+    skip_without("torchrun", "python3-torch")
+    (site.judge / "train.py").write_text(RESUMING)
+    arguments = "--enable-job-restart=True --enable-job-hang-detection=True --job-hang-interval=30"
+    command = f"exec /usr/bin/python3 {site.judge}/train.py"
+    env = {"OMP_NUM_THREADS": "1", "HANGS": "1"}
+    job = site.submit("ddp", command, arguments, size=SIZE, framework=Framework.PYTORCH, env=env)
+    site.follow([job], is_over)
+    logs = [
+        log_store.read(stream, 0, 1 << 20).data.decode()
+        for stream in LogStream.objects.filter(attempt__job=job, attempt__number=2).order_by("index")
+    ]
+    assert decisions(job) == [("hang", "restarts_left", True)], logs
+    first, second = Attempt.objects.filter(job=job).order_by("number")
+    assert (first.fault or {})["index"] == 1, "whoever waits outside of the backward pass of the other"
+    assert second.resumed_from == "step-4.pt"
+    assert [log.splitlines()[-1] for log in logs] == ["4 True", "4 True"]
+    [pause] = pauses(job)
+    assert pause <= WITHIN_S
+    record_property(f"hang in gloo on {site.quota.cluster.backend}, s until it ran again", pause)

@@ -142,7 +142,10 @@ def test_ray_driver_spans_replicas_in_runtime_env_and_serves_dashboard(
 
 
 def test_stopped_ray_job_leaves_no_process(bench: Bench, environment: Path) -> None:
-    command = 'trap "touch $JUDGE/trapped; exit" TERM; touch "$JUDGE/ready"; while sleep 0.1; do :; done'
+    """Its driver uses the grace period, for longer than Ray's own processes would stay."""
+    command = (
+        'trap "sleep 8; touch $JUDGE/trapped; exit" TERM; touch "$JUDGE/ready"; while sleep 0.1; do :; done'
+    )
     handle = submit(bench, environment, command, "Head", "Worker")
     wait_for_file(bench, handle, "ready")
     assert list_ray_processes(environment)

@@ -131,9 +131,9 @@ class MemoryEngine:
         """Every replica ends with 0."""
         self._become(handle, State.SUCCEEDED, ReasonCode.COMPLETED, ReplicaState.SUCCEEDED, exit_code=0)
 
-    def fail(self, handle: Handle, code: ReasonCode = ReasonCode.EXIT_CODE) -> None:
-        """Every replica ends with 1."""
-        self._become(handle, State.FAILED, code, ReplicaState.FAILED, exit_code=1)
+    def fail(self, handle: Handle, code: ReasonCode = ReasonCode.EXIT_CODE, *, exit_code: int = 1) -> None:
+        """Every replica ends with that exit code."""
+        self._become(handle, State.FAILED, code, ReplicaState.FAILED, exit_code=exit_code)
 
     def end_stopped(self, handle: Handle) -> None:
         """The stop took effect."""
@@ -153,7 +153,7 @@ class MemoryEngine:
         self.jobs[handle] = replace(
             old,
             state=state,
-            reason=Reason(code),
+            reason=Reason(code, {"exit_code": exit_code} if code is ReasonCode.EXIT_CODE else {}),
             phase=Phase.RUNNING,
             replicas=tuple(
                 replace(r, state=replica_state, exit_code=exit_code, node="memory-1") for r in old.replicas

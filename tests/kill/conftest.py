@@ -116,6 +116,7 @@ def arena() -> Iterator[Arena]:
         "CONSOLE_LOCAL": json.dumps(local),
         "CONSOLE_EGRESS_HOSTS": f"http://127.0.0.1:{hook_port}",
         "CONSOLE_NOTICE_GAP_SECONDS": "0",
+        "CONSOLE_FAULT_SECONDS": "2",
     }
     stack = Stack(environ)
     try:

@@ -29,11 +29,15 @@ RIGHT_WITHIN = 10.0
 STOPPED_JOBS = ("stop.", "local.stop_written", "agent.ordered")
 """Points that are passed only when somebody stops the job."""
 
+FAULTS = ("detect.", "stacks.", "decide.", "retry.", "sanity.", "cordon.", "metrics.", "route.")
+"""Points of jobs with fault tolerance: test_faults_killed.py has them."""
+
 OTHER_JOBS = (
     "release.before_engine",
     *(point for point in POINTS if point.startswith("slurm.")),
     "agent.warned",
     "agent.decided",
+    *(point for point in POINTS if point.startswith(FAULTS)),
     "notification.before_send",
     "notification.after_send",
     "forward.before_post",
@@ -41,6 +45,7 @@ OTHER_JOBS = (
     "dependencies.before_commit",
     "turns.before_commit",
     "sweep.stopping",
+    "wrapper.init_ended",
     "wrapper.copied",
     "wrapper.fetched",
     "wrapper.installed",

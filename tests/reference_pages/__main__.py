@@ -20,6 +20,7 @@ from tests.reference_pages import (
     backends,
     cluster_settings,
     conversions,
+    fault_arguments,
     fields,
     form_fields,
     settings,
@@ -28,7 +29,7 @@ from tests.reference_pages.table import rows
 
 FOLDER: Final = CHECKOUT / "var" / "docs"
 DOCS: Final = CHECKOUT / "docs"
-COMMITTED: Final = ("backends-fields.md", "compatible-apis.md")
+COMMITTED: Final = ("backends-fields.md", "compatible-apis.md", "fault-arguments.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ def build() -> Mapping[str, Page]:
         "compatible-apis.md": Page(
             compatible_apis.page(), frozenset({"operation", "request", "scope", "field", "support"})
         ),
+        "fault-arguments.md": Page(fault_arguments.page(), frozenset(fault_arguments.HEAD)),
         "form-fields.md": Page(form_fields.page(), frozenset({"page", "what it says", "field", "test"})),
     }
 

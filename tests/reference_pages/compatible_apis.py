@@ -48,7 +48,7 @@ sign in with user name and password, or send an [access token](api.md#a-token) a
 - A WorkspaceId is the workspace's short name. A ResourceId, a queue or a virtual cluster is the quota's
   short name, or WORKSPACE/CLUSTER/QUOTA where several have that name.
 - **Storage.** An address such as `nas://31a8e4.cn-hangzhou/` is a folder only at the vendor. To mount it
-  here, an admin maps it, or all of `nas://`, to a folder in the cluster's setting `datasets` and allows
+  here, an admin maps it, or all of `nas://`, to a folder (Administration › Storage) and allows
   that folder in `folders` ([folders of this machine](local-backend.md#folders-of-this-machine)). Until then
   jobs that mount it are refused.
 - **Images.** The vendors' registries can only be reached from their clouds. On a cluster with a container

@@ -43,6 +43,22 @@ def _code(**more: Any) -> dict[str, Any]:
     return {"code": more}
 
 
+def _containers(kind: str) -> dict[str, tuple[dict[str, Any], ...]]:
+    """Return what to say for each field of the containers of a kind."""
+    values: dict[str, Any] = {
+        "name": "one",
+        "image": "i:1",
+        "command": ["sh", "-c"],
+        "args": ["true"],
+        "working_dir": "/data",
+        "env": {"A": "1"},
+    }
+    return {
+        f"roles[].{kind}[].{member}": (_role(**{kind: [{"name": "one", member: value}]}),)
+        for member, value in values.items()
+    }
+
+
 SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "name": ({"name": "bert"}, {"name": "bert-base_2"}),
     "description": ({"description": "Purpose"},),
@@ -88,6 +104,12 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         _role(replicas=4, completion={"min_succeeded": 1}),
         {**_TENSORFLOW, "roles": [{}, {**_TENSORFLOW["roles"][1], "completion": {"min_succeeded": 1}}]},
     ),
+    "roles[].restart.condition": (
+        {"roles": [{"restart": {"condition": "exit_code"}}], "retry": {"limit": 3}},
+        {"roles": [{"restart": {"condition": "never"}}, {"name": "Master", "command": "true", "image": "i"}]}
+        | {"retry": {"limit": 3}},
+    ),
+    "roles[].restart.limit": (_role(restart={"limit": 2}),),
     "roles[].env": ({"roles": [{"env": {"OWN": "1"}}, {"name": "Master", "command": "true", "image": "i"}]},),
     "roles[].bid.discount_percent": (_role(bid={"discount_percent": 40}),),
     "roles[].bid.price_micro": (_role(bid={"price_micro": 11_000}),),
@@ -100,6 +122,9 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         _role(nodes={"labels": {"zone": "a"}}),
         _role(nodes={"labels": {"a100": "true"}}),
     ),
+    **_containers("init_containers"),
+    **_containers("sidecars"),
+    "roles[].shared_paths": (_role(shared_paths=["/shared"]),),
     "env": ({"env": {"STAGE": "train"}}, {"env": {"LIST": 'a,b="c" $d'}}),
     "secret_env": ({"secret_env": {"HF_TOKEN": {"name": "hf"}}},),
     "registry_auth.registry": ({"registry_auth": {"registry": "registry.example.com", "username": "ada"}},),
@@ -168,6 +193,11 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         {"fault_tolerance": {"enabled": True, "arguments": "--own=1"}},
         {"fault_tolerance": {"enabled": True, "arguments": _DLC_ARGUMENTS}},
     ),
+    "fault_tolerance.patterns": ({"fault_tolerance": {"enabled": True, "patterns": ["lost shard [0-9]+"]}},),
+    **{
+        f"alert.{member}": ({"alert": {"metric": "gpu", member: value}},)
+        for member, value in {"metric": "cpu", "comparison": "above", "value": 90, "minutes": 5}.items()
+    },
     "sanity_check.enabled": ({"sanity_check": {"enabled": True}},),
     "sanity_check.arguments": ({"sanity_check": {"enabled": True, "arguments": "--own=1"}},),
     "tensorboard.enabled": ({"tensorboard": {"enabled": True, "log_path": "/logs"}},),

@@ -41,4 +41,5 @@ def put_log(site: Site) -> None:
         role="worker",
         index=0,
         job="job:abc",
+        anchors=True,
     )

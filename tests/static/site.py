@@ -132,6 +132,9 @@ class Handler(BaseHTTPRequestHandler):
         if "q" in query:
             self._search(log, query["q"])
             return
+        if "line_at" in query or "line" in query:
+            self._line(log, query)
+            return
         offset = int(query["offset"])
         if offset < 0:
             offset = max(0, len(log) + offset)
@@ -147,6 +150,15 @@ class Handler(BaseHTTPRequestHandler):
             "X-Run": str(self.server.run),
         }
         self._send(data, headers)
+
+    def _line(self, log: bytes, query: dict[str, str]) -> None:
+        """The number of the line at a byte, or the first byte of a line."""
+        if "line_at" in query:
+            answer = {"line": log[: int(query["line_at"])].count(b"\n") + 1}
+        else:
+            before = log.split(b"\n", int(query["line"]) - 1)[:-1]
+            answer = {"offset": sum(map(len, before)) + len(before)}
+        self._send(json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
     def _bytes(self, log: bytes, offset: int, limit: int) -> tuple[bytes, int]:
         """What a read answers, and the offset after it; in the gap that a cap left, a sentence."""

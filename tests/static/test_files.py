@@ -68,6 +68,8 @@ def test_preloaded_modules_match_the_imported_ones() -> None:
     base = imported_by("console/console.js")
     assert listed_in("console/modules.html") == base - {"console/console.js"}
     assert listed_in("console/modules_log.html") == imported_by("console/logview.js") - base
+    merged = imported_by("console/merged-log.js") - base
+    assert listed_in("console/modules_merged_log.html") == merged
     assert listed_in("console/modules_editor.html") == imported_by("console/editor.js") - base
 
 

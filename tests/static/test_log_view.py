@@ -162,6 +162,25 @@ def test_scrolling_up_preserves_the_reading_position(page: Page, site: Site) -> 
     assert page.evaluate(at_top) == reading
 
 
+def test_lines_are_numbered_and_linked(page: Page, site: Site) -> None:
+    site.log += numbered(1, 30_001) + b"z" * 300_000 + b"\nend\n"
+    open_log(page, site)
+    expect(page.locator(".log-line").last).to_have_attribute("data-line", "30002")
+    page.evaluate("location.hash = '#L20000'")
+    expect(page.locator(".log-line-here")).to_have_text("line 20000")
+    expect(page.locator(".log-line-here")).to_be_in_viewport()
+    rows = "rows => rows.every(row => row.textContent === `line ${row.dataset.line}`)"
+    expect(page.locator(".log-line").first).to_have_attribute("data-line", re.compile("[0-9]+"))
+    seen = lines(page)
+    page.locator(".log-scroll").evaluate("element => { element.scrollTop = 0 }")
+    wait_for_others(page, 0, seen[0])
+    assert page.eval_on_selector_all(".log-line", rows)
+    page.get_by_text("line 19999", exact=True).click(position={"x": 5, "y": 5})
+    assert page.evaluate("location.hash") == "#L19999"
+    page.reload()
+    expect(page.locator(".log-line-here")).to_have_text("line 19999")
+
+
 def test_flood_of_lines_is_followed_with_bounded_rows(page: Page, site: Site) -> None:
     open_log(page, site)
     for block in range(20):

@@ -60,7 +60,10 @@ def test_chart_times_use_the_users_time_zone_and_language(page: Page, site: Site
           const { axisTexts, momentText } = await import("/static/console/times.js");
           const hour = 3_600_000, start = 1_700_000_000_000;
           const hours = axisTexts([start, start + hour, start + 24 * hour], false);
-          return [hours, axisTexts([start], true), momentText(start)];
+          const seconds = axisTexts([start, start + 20_000], false, true);
+          return [hours, axisTexts([start], true), momentText(start), seconds];
         }"""
     )
-    assert shown == [["07:13\n11月15日", "08:13", "07:13\n11月16日"], ["11月15日"], "2023/11/15 7:13"]
+    hours = ["07:13\n11月15日", "08:13", "07:13\n11月16日"]
+    seconds = ["07:13:20\n11月15日", "07:13:40"]
+    assert shown == [hours, ["11月15日"], "2023/11/15 7:13", seconds]

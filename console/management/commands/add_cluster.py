@@ -6,13 +6,14 @@ import sys
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.forms import model_to_dict
 from django.utils.translation import gettext as _
 
 from jobs.admin.clusters import ClusterForm
 from jobs.backends import registry
 from quotas.audit import origin
 from quotas.audit.origin import Origin
-from quotas.models import Admission, Way
+from quotas.models import Admission, Cluster, Way
 
 STANDARD_INPUT: Final = "-"
 
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         config = sys.stdin.read() if options["config"] == STANDARD_INPUT else options["config"]
         form = ClusterForm(
             {
+                **model_to_dict(Cluster(), ClusterForm.Meta.fields),
                 "slug": options["cluster"],
                 "name": options["title"] or options["cluster"],
                 "region": options["region"],

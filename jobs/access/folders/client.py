@@ -53,11 +53,15 @@ class FolderRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A person, and their credential for as long as the answer takes."""
+    """A person, and their credential for as long as the answer takes.
+
+    A worker that copies a folder on their behalf has `copy`, the key of a DatasetCopy, instead.
+    """
 
     user: User
     session: str = ""
     token: AccessToken | None = None
+    copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def connect(asker: Asker, replica: Replica) -> Iterator[FolderClient]:
     """Connect to the folders of a replica for the duration of a block or a stream.  Raises Shut."""
     token = asker.token.pk if asker.token else 0
     visitor = {"user": asker.user.pk, "session": asker.session, "token": token, "task": replica.pk}
+    visitor["copy"] = asker.copy
     with _one_of_few(), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with _broken_as_shut("silent"):
@@ -140,6 +145,10 @@ class FolderClient:
         if len(data) < count:
             raise FolderRefused("changed")
         return data
+
+    def close_file(self, file: OpenFile) -> None:
+        """Close a file; the server keeps at most a thousand open."""
+        self._ask(packets.CLOSE, file.handle)
 
     def download(self, file: OpenFile, first: int, count: int) -> AsyncIterator[bytes]:
         """A piece of a file of any length.  Raises Shut on the way when the file has less by then."""

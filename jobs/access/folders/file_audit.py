@@ -26,6 +26,7 @@ FILE_ACTIONS: Final = (
     Action.FILE_FOLDER,
     Action.FILE_RENAME,
     Action.FILE_DELETE,
+    Action.FILE_SAVE,
 )
 _AGAIN_SECONDS: Final = 600.0
 _MOST_KNOWN: Final = 10_000

@@ -1,7 +1,8 @@
 """Files of jobs over HTTP, for pages and API alike: one file, many as a zip file, and what is sent.
 
 Whatever a job wrote is bytes to keep, and nothing that a browser would act on: only what begins like one of
-four kinds of picture is called a picture.
+four kinds of picture is called a picture, and a drawing (SVG) by its name and beginning.  No script of a
+drawing runs in an `img`, and as a page of its own it is downloaded and, by its headers, in a sandbox.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _PICTURES: Final = (
     ("image/gif", re.compile(rb"GIF8[79]a")),
     ("image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
 )
+_DRAWING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!--|!DOCTYPE svg)", re.IGNORECASE)
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
 
 _STATUS: Final = {
@@ -97,8 +99,10 @@ def sentence_of(shut: FolderRefused) -> str:
     return folder_message(shut.code, {"name": name, "most": settings.CONSOLE_UPLOAD_MIB})
 
 
-def picture_of(head: bytes) -> str:
+def picture_of(head: bytes, name: str) -> str:
     """The type of a picture that a file begins like; empty for none."""
+    if name.lower().endswith(".svg") and _DRAWING.match(head):
+        return "image/svg+xml"
     return next((kind for kind, begins in _PICTURES if begins.match(head)), "")
 
 
@@ -115,7 +119,7 @@ def content(asker: Asker, place: FolderLocation, wanted: FileRequest) -> HttpRes
         file_audit.record(asker.user, place, Action.FILE_READ)
     headers = {
         **_HEADERS,
-        "Content-Type": picture_of(bytes.fromhex(file.head)) or "application/octet-stream",
+        "Content-Type": picture_of(bytes.fromhex(file.head), place.name) or "application/octet-stream",
         "Content-Disposition": names.attachment(place.name),
         "Content-Length": str(count),
         "Accept-Ranges": "bytes",

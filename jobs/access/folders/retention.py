@@ -15,6 +15,9 @@ from jobs.states import FINAL, State
 KEEP: Final = timedelta(hours=24)
 """The folder of an ended attempt is kept this long, so that its files can still be looked at."""
 
+KEEP_LONGER: Final = timedelta(days=30)
+"""From now on, when somebody asks for it."""
+
 _KEEP_UNDECIDED: Final = timedelta(days=7)
 """Likewise of one whose end an earlier release stored: as long as the longest that it knew (`isDebug`)."""
 
@@ -40,6 +43,20 @@ def decide(attempt: Attempt) -> None:
         Job.objects.filter(pk=job.pk, expires_at=None).update(expires_at=over)
         shorter = Q(kept_until=None) | Q(kept_until__lt=over)
         Attempt.objects.filter(shorter, job=job, forgotten_at=None).update(kept_until=over)
+
+
+def extend(job: Job) -> datetime | None:
+    """Keep the folders of an ended job's attempts for KEEP_LONGER from now on, but no longer than the job.
+
+    Return until when; None where the newest attempt has not ended, or its folder is removed.
+    """
+    longest = timezone.now() + KEEP_LONGER
+    until = min(longest, job.expires_at) if job.expires_at else longest
+    mine = Attempt.objects.filter(job=job, ended_at__isnull=False, forgotten_at=None)
+    if not mine.filter(number=job.attempt_number).exclude(is_over()).exists():
+        return None
+    mine.filter(Q(kept_until=None) | Q(kept_until__lt=until)).update(kept_until=until)
+    return until
 
 
 def applies(retention: Reservation | None, state: State) -> bool:

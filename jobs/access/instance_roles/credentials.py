@@ -43,6 +43,14 @@ def role_of(job: Job) -> RamRole | None:
     return RamRole.objects.assumable_in(job.workspace).filter(key__in=keys).first()
 
 
+def is_due(role: RamRole, age_s: float) -> bool:
+    """Tell whether credentials that were given so long ago are to be replaced: half of their time is over, or
+    the role has been changed since.
+    """
+    changed_s = (datetime.now(UTC) - role.updated_at).total_seconds()
+    return age_s >= min(role.session_s / 2, changed_s)
+
+
 @dataclass(frozen=True, slots=True)
 class _Issue:
     """Credentials with the version of the role that they are of."""

@@ -26,7 +26,7 @@ from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Barrier, Enterable, NoEntry, Session, SessionKind, SessionRequest
 from jobs.live.limits import EVERYBODY, ConnectionLimit
 from jobs.live.thread_pool import run_in_thread
-from jobs.models import Replica
+from jobs.models import DatasetCopy, Replica
 from jobs.node import frames
 from jobs.node import sftp_packets as packets
 from quotas.accounts import tokens
@@ -41,26 +41,36 @@ READ_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FolderVisitor:
-    """A person, by their sign-in or a token of theirs, and a replica."""
+    """A person, by their sign-in, a token of theirs or a copy that they requested, and a replica."""
 
     user: int
     session: str
     token: int
     replica: int
+    copy: int
 
     @classmethod
     def load(cls, data: bytes) -> Self:
         """Parse JSON.  Raises frames.Broken."""
         try:
             value = json.loads(data)
-            return cls(int(value["user"]), str(value["session"]), int(value["token"]), int(value["task"]))
+            token, replica, copy = (int(value[each]) for each in ("token", "task", "copy"))
+            return cls(int(value["user"]), str(value["session"]), token, replica, copy)
         except (KeyError, TypeError, ValueError) as error:
             raise frames.BrokenFrame("nobody") from error
 
     def person(self) -> User | None:
-        """Return the person while their sign-in or token is valid."""
+        """Return the person while their sign-in or token is valid, or their copy under way."""
+        if self.copy:
+            return self._requester()
         found = tokens.holder(self.token) if self.token else person_of(self.session)
         return found if found is not None and found.pk == self.user else None
+
+    def _requester(self) -> User | None:
+        mine = DatasetCopy.objects.filter(
+            pk=self.copy, person=self.user, replica=self.replica, state=DatasetCopy.State.COPYING
+        )
+        return User.objects.filter(pk__in=mine.values("person"), is_active=True).first()
 
 
 class FolderServer:

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.api.native.folders import DatasetCopyShape, render_copy
 from jobs.api.native.idempotency import IDEMPOTENCY_KEY, idempotent
 from jobs.assets import changes, check_requests, visibility
 from jobs.assets.forms import FORMS, VersionForm, change_form, create_form
@@ -56,6 +57,7 @@ class AssetShape(shapes.ApiShape):
     used = serializers.IntegerField(help_text="how many jobs were made of it")
     fields = serializers.DictField()  # type: ignore[assignment]  # the field of that name
     versions = VersionShape(many=True, help_text="of a dataset")
+    copy = DatasetCopyShape(allow_null=True, help_text="of a dataset that a job's folder is copied into")
 
 
 class AssetsShape(shapes.ApiShape):
@@ -255,6 +257,7 @@ def render_asset(asset: Asset) -> dict[str, Any]:
     if isinstance(asset, Dataset):
         fields["vpc"] = asset.vpc.key if asset.vpc else None
     versions = asset.versions.all() if isinstance(asset, Dataset) else ()
+    copy = getattr(asset, "copy", None)
     return AssetShape.render(
         asset,
         workspace=asset.workspace.slug if asset.workspace else None,
@@ -262,6 +265,7 @@ def render_asset(asset: Asset) -> dict[str, Any]:
         used=changes.count_jobs(asset),
         fields=fields,
         versions=[VersionShape.render(row) for row in versions],
+        copy=render_copy(copy) if copy else None,
     )
 
 

@@ -209,8 +209,15 @@ class NativeView(APIView):
 
     def page(self, rows: QuerySet[Any], size: int, key: str = "pk") -> tuple[list[Any], str | None]:
         """Return at most `limit` of `rows`, by default `size`, and the address of what follows by `key`."""
-        limit = max(1, self.number("limit", size, MOST))
-        found = list(rows[: limit + 1])
+        limit = self.limit(size)
+        return self.cut(list(rows[: limit + 1]), limit, key)
+
+    def limit(self, size: int) -> int:
+        """Return how many rows a page has, by default `size`."""
+        return max(1, self.number("limit", size, MOST))
+
+    def cut(self, found: list[Any], limit: int, key: str = "pk") -> tuple[list[Any], str | None]:
+        """Return at most `limit` of the rows found, one more than that where there are more, likewise."""
         if len(found) <= limit:
             return found, None
         query = self.request.query_params.copy()

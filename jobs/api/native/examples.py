@@ -70,7 +70,16 @@ _TARGET: Final = {"workspace": "vision", "cluster": "local", "quota": "default"}
 
 EXAMPLES: Final[Mapping[type[shapes.ApiShape], Mapping[str, Any]]] = {
     shapes.JobShape: _JOB,
-    shapes.WholeJobShape: {**_JOB, "after": [], "notes": [], "tasks": [_REPLICA], "tasks_next": None},
+    shapes.WholeJobShape: {
+        **_JOB,
+        "description": "the new tokenizer",
+        "tags": ["team=nlp"],
+        "after": [],
+        "notes": [],
+        "tasks": [_REPLICA],
+        "tasks_next": None,
+        "failure": None,
+    },
     shapes.ReplicaShape: _REPLICA,
     shapes.SubmissionShape: {"file": _FILE, "dialect": "sbatch", **_TARGET},
     shapes.CheckShape: {"file": _FILE},

@@ -22,6 +22,9 @@ from jobs.access.folders.file_responses import FileRequest
 from jobs.access.folders.locations import FolderLocation, find
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, LIMIT, REFUSED, NativeView
+from jobs.messages.dataset_copies import copy_message
+from jobs.models import DatasetCopy
+from jobs.submission import dataset_copies, job_control
 from quotas.access import Verb
 from quotas.accounts import sessions
 from quotas.models import AccessToken
@@ -258,6 +261,77 @@ class NewFolder(FolderView):
         data = NewFolderShape.parse(request.data)
         file_responses.make_folder(self.asker, place.inner(data["name"]))
         return Response(status=204)
+
+
+class KeptShape(shapes.ApiShape):
+    """Until when the files of an ended job are kept."""
+
+    kept_until = serializers.DateTimeField()
+
+
+class KeepFiles(NativeView):
+    """Keeping the files of an ended job longer."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="jobs_files_keep",
+        request=None,
+        responses={200: KeptShape, **dict.fromkeys((403, 404, 409), shapes.ProblemDetails)},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """Keep them 30 days from now, but no longer than the job; 409 where they are removed or it runs."""
+        until = job_control.keep_files(self.person, self.job(public_id, Verb.CONTROL))
+        return Response(KeptShape.render(until, kept_until=until))
+
+
+class NewDatasetShape(shapes.ApiShape):
+    """A dataset to make of the folder at `path`."""
+
+    name = shapes.TextField()
+
+
+class DatasetCopyShape(shapes.ApiShape):
+    """A dataset that a folder is copied into; it can be mounted once its `state` is `ready`."""
+
+    id = serializers.CharField(source="dataset.key", help_text="of the dataset")
+    name = serializers.CharField(source="dataset.name")
+    state = serializers.ChoiceField(DatasetCopy.State.values)
+    code = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True, help_text="why it failed")
+    files = serializers.IntegerField()
+    size = serializers.IntegerField()
+    copied = serializers.IntegerField(help_text="bytes so far")
+    skipped = serializers.IntegerField(help_text="links, special files and closed ones")
+
+
+class SaveAsDataset(FolderView):
+    """Saving a folder of an ended job as a dataset of its workspace."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="jobs_files_dataset",
+        parameters=[*WHERE],
+        request=NewDatasetShape,
+        responses={202: DatasetCopyShape, **_TROUBLE},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """Request a copy, which a worker makes; `assets/datasets/ID` has its state as `copy`."""
+        place = self.location(public_id)
+        name = NewDatasetShape.parse(request.data)["name"]
+        try:
+            copy = dataset_copies.request_copy(self.person, place, name)
+        except dataset_copies.CopyRefused as refused:
+            body = problems.details(409, copy_message(refused.code), code=refused.code)
+            return Response(body, status=409, content_type=problems.CONTENT_TYPE)
+        return Response(render_copy(copy), status=202)
+
+
+def render_copy(copy: DatasetCopy) -> dict[str, Any]:
+    """Return a copy as the API shows it."""
+    message = copy_message(copy.code, copy.detail) if copy.code else ""
+    return DatasetCopyShape.render(copy, message=message)
 
 
 class Rename(FolderView):

@@ -26,6 +26,9 @@ from quotas.access import Verb
 SECOND_COPY: Final = OpenApiParameter(
     "second_copy", bool, description="start a second copy although the job has not ended"
 )
+MEMORY: Final = OpenApiParameter(
+    "memory", str, enum=["more"], description="after the job ran out of memory: with twice as much"
+)
 CHANGED: Final = {
     200: shapes.WholeJobShape,
     **dict.fromkeys((409, 412), shapes.ProblemDetails),
@@ -67,7 +70,7 @@ class RetryJob(NativeView):
     @extend_schema(
         operation_id="jobs_again",
         request=None,
-        parameters=[IDEMPOTENCY_KEY, SECOND_COPY],
+        parameters=[IDEMPOTENCY_KEY, SECOND_COPY, MEMORY],
         responses={
             201: shapes.WholeJobShape,
             200: shapes.WholeJobShape,
@@ -77,12 +80,19 @@ class RetryJob(NativeView):
         },
     )
     def post(self, request: Request, public_id: str) -> Response:
-        """A new job as this one was, linked with it, in the same place; 409 where it has not ended."""
+        """A new job as this one was, linked with it, in the same place.
+
+        409 where it has not ended, or has no memory to be changed.
+        """
         origin = self.job(public_id, Verb.READ)
         second_copy = request.query_params.get("second_copy") == "true"
         try:
             done = submission.retry(
-                self.person, origin, idempotency_key=key_of(self), second_copy=second_copy
+                self.person,
+                origin,
+                idempotency_key=key_of(self),
+                second_copy=second_copy,
+                memory=request.query_params.get("memory") == "more",
             )
         except Refused as refused:
             return problems.refuse_file(JobFile.objects.get(job=origin).text, refused.problems)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,10 +21,14 @@ from jobs.api.native.sparse_fields import FIELDS, Sparse
 from jobs.api.native.versions import IF_MATCH, IF_NONE_MATCH
 from jobs.dialects.base import Note, Refused
 from jobs.dialects.document import Document
-from jobs.lifecycle import pending_reasons
-from jobs.models import Job, JobFile, Visibility
+from jobs.fault_tolerance.decisions import Fault
+from jobs.lifecycle import failure_lines, pending_reasons
+from jobs.messages.searches import query_message
+from jobs.models import Attempt, Job, JobFile, Visibility
+from jobs.search.job_pages import EVERY, JobListing, first_keys, load_jobs
+from jobs.search.query import JobQuery, Term, parse
 from jobs.states import State
-from jobs.submission import dependencies
+from jobs.submission import dependencies, tags
 from jobs.submission.checks.findings import notes_of, stored_notes
 from quotas.access import Verb, rights
 
@@ -45,6 +50,7 @@ class Jobs(NativeView):
             OpenApiParameter("owner", str, description="`me`, or a user name"),
             OpenApiParameter("workspace", str),
             OpenApiParameter("name", str, description="the whole name"),
+            OpenApiParameter("q", str, description="a query line, such as `state:failed gpu>4`"),
             FIELDS,
             IF_NONE_MATCH,
         ],
@@ -52,25 +58,27 @@ class Jobs(NativeView):
     )
     def get(self, request: Request) -> Response:
         """Newest first, by keys: the hundredth page costs what the first does."""
-        rows = self._filter_jobs().select_related("owner", "workspace", "cluster", "quota").order_by("-pk")
-        if after := self.number("after", 0):
-            rows = rows.filter(pk__lt=after)
-        page, following = self.page(rows, PAGE)
+        query = self._read_query()
+        name = request.query_params.get("name")
+        extra = Q(name=name) if name else EVERY
+        limit = self.limit(PAGE)
+        listing = JobListing(query, after=self.number("after", 0) or None)
+        keys = first_keys(self.person, listing, limit + 1, descending=True, extra=extra)
+        page, following = self.cut(load_jobs(keys), limit)
         pending_reasons.load_reasons(page)
+        load_failures(self, page)
         return Response({"jobs": [shapes.JobShape.render(row) for row in page], "next": following})
 
-    def _filter_jobs(self) -> QuerySet[Job]:
-        rows: QuerySet[Job] = Job.objects.visible_to(self.person)
-        query = self.request.query_params
-        if states := query.getlist("state"):
-            rows = rows.filter(state__in=states)
-        if owner := query.get("owner"):
-            rows = rows.filter(owner=self.person) if owner == "me" else rows.filter(owner__username=owner)
-        if workspace := query.get("workspace"):
-            rows = rows.filter(workspace__slug=workspace)
-        if name := query.get("name"):
-            rows = rows.filter(name=name)
-        return rows
+    def _read_query(self) -> JobQuery:
+        """Return the query line with the parameters of their own.  Raises ValidationError."""
+        given = self.request.query_params
+        query = parse(given.get("q", ""))
+        if query.problems:
+            errors = [ErrorDetail(query_message(each), each.code) for each in query.problems]
+            raise ValidationError({"q": errors})
+        more = [Term("state", state.lower()) for state in given.getlist("state")]
+        more += [Term(key, value) for key in ("owner", "workspace") if (value := given.get(key))]
+        return JobQuery((*query.terms, *more))
 
     @extend_schema(
         operation_id="jobs_submit",
@@ -106,9 +114,11 @@ class Jobs(NativeView):
         body = shapes.WholeJobShape.render(
             done.job,
             after=after(self, done.job) if done.waits else [],
+            tags=tags.tags_of(done.job) if done.has_tags else [],
             notes=render_notes(document, done.notes),
             tasks=[],
             tasks_next=None,
+            failure=None,
         )
         return Response(body, status=201, headers={"Location": address(self, done.job)})
 
@@ -138,11 +148,14 @@ class OneJob(NativeView):
         responses={200: shapes.WholeJobShape, 412: shapes.ProblemDetails, **REFUSED, **ABSENT},
     )
     def patch(self, request: Request, public_id: str) -> Response:
-        """Share the job with its workspace, or keep it private."""
+        """Share the job with its workspace or keep it private; set its description and tags."""
         job = self.job(public_id, Verb.CONTROL)
         data = shapes.JobChangeShape.parse(request.data)
         if "visibility" in data:
             submission.share(self.person, job, Visibility(data["visibility"]))
+        if data.keys() & {"description", "tags"}:
+            names = data.get("tags", tags.tags_of(job))
+            tags.relabel(self.person, job, data.get("description", job.description), names)
         return Response(whole(self, self.job(public_id, Verb.LIST)))
 
     @extend_schema(
@@ -176,17 +189,41 @@ def address(view: NativeView, job: Job) -> str:
 def whole(view: NativeView, job: Job) -> dict[str, Any]:
     """WholeJobShape: the job, with its notes and first replicas for those who may read it."""
     pending_reasons.load_reasons([job])
+    load_failures(view, [job])
     may = rights(view.person, job)
-    mine = job.owner_id == view.person.pk
-    if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
+    if Verb.READ not in may or not _is_open_to_token(view, job):
         notes, replicas, more = None, None, None
     else:
         file = JobFile.objects.get(job=job)
         notes = render_notes(Document(file.text, job.dialect), stored_notes(file))
         replicas, more = first_replicas(view, job, enter=Verb.ENTER in may)
+    may_read = notes is not None
     return shapes.WholeJobShape.render(
-        job, after=after(view, job), notes=notes, tasks=replicas, tasks_next=more
+        job,
+        after=after(view, job),
+        description=job.description if may_read else None,
+        tags=tags.tags_of(job) if may_read else None,
+        notes=notes,
+        tasks=replicas,
+        tasks_next=more,
+        failure=_failure(job) if may_read and job.is_ended else None,
     )
+
+
+def load_failures(view: NativeView, rows: Iterable[Job]) -> None:
+    """Set the reasons of the failed ones of `rows`, with a line of output where the token may read it."""
+    failure_lines.load_failures(view.person, [row for row in rows if _is_open_to_token(view, row)])
+
+
+def _is_open_to_token(view: NativeView, job: Job) -> bool:
+    return job.owner_id == view.person.pk or job.is_public or view.allows("admin")
+
+
+def _failure(job: Job) -> dict[str, Any] | None:
+    """Return FailureShape of the job's attempt; None where no line of output says why it failed."""
+    attempt = Attempt.objects.filter(job=job, number=job.attempt_number, fault__isnull=False).first()
+    fault = Fault.from_json(attempt.fault) if attempt and attempt.fault else None
+    return shapes.FailureShape.render(fault) if fault and fault.line else None
 
 
 def after(view: NativeView, job: Job) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from jobs.access import sessions
 from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.live import log_responses
+from jobs.live import log_responses, merged_responses
 from jobs.models import Event, Job, Replica
 from quotas.access import Verb, can
 
@@ -141,6 +141,30 @@ class Logs(NativeView):
             *WHICH_LOG,
             OpenApiParameter("limit", int, description="bytes, or matches with `q`"),
             OpenApiParameter("q", str, description="answer the lines that contain it, as JSON"),
+            OpenApiParameter("regex", bool, description="`q` is an extended regular expression"),
+            OpenApiParameter(
+                "level",
+                str,
+                enum=["error", "warning"],
+                description="answer the lines of this level or worse, as `q` does",
+            ),
+            OpenApiParameter(
+                "line", int, description="answer `line` and its `offset`, as JSON; null: ask once more"
+            ),
+            OpenApiParameter(
+                "line_at", int, description="answer the number of the `line` at this `offset`, likewise"
+            ),
+            OpenApiParameter(
+                "timestamps",
+                bool,
+                description="put the time (RFC 3339, UTC) before each line, where it is known",
+            ),
+            OpenApiParameter(
+                "times",
+                bool,
+                description="answer `times`, as JSON: pairs of an offset and the Unix time (ms) at which the "
+                "bytes from there on came",
+            ),
             OpenApiParameter("download", bool, description="the whole log, as an attachment"),
             *(
                 OpenApiParameter(name, kind, OpenApiParameter.HEADER, response=[200], description=about)
@@ -161,3 +185,23 @@ class Logs(NativeView):
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """A slice by offset; repeated from `X-Next-Offset` on until `X-State` is not open."""
         return log_responses.respond(self.job(public_id, Verb.READ), request.query_params.dict())
+
+
+class MergedLogs(NativeView):
+    """The logs of all replicas of a run, line by line in the order of time."""
+
+    @extend_schema(
+        operation_id="jobs_logs_merged",
+        parameters=[
+            OpenApiParameter("attempt", int),
+            OpenApiParameter("run", int),
+            OpenApiParameter("after", str, description="a cursor, or `start`; without it the last lines"),
+            OpenApiParameter("before", str, description="a cursor"),
+            OpenApiParameter("partial", bool, description="with `after`: unfinished lines too"),
+            OpenApiParameter("limit", int, description="bytes"),
+        ],
+        responses={200: shapes.MergedLogShape, **REFUSED, **ABSENT},
+    )
+    def get(self, request: Request, public_id: str) -> HttpResponseBase:
+        """Repeated with `after` until `state` is complete and there are no lines."""
+        return merged_responses.respond(self.job(public_id, Verb.READ), request.query_params.dict())

@@ -19,6 +19,7 @@ from rest_framework.views import set_rollback
 from jobs import submission
 from jobs.access.folders import client as folders
 from jobs.access.folders import file_responses
+from jobs.access.sessions import EntryRefused
 from jobs.assets.uploads.store import NotTaken
 from jobs.assets.uploads.uploaded_trees import ContentMissing
 from jobs.dialects.base import Problem
@@ -26,10 +27,12 @@ from jobs.lifecycle.transitions import Overtaken
 from jobs.live import log_responses
 from jobs.live.limits import RETRY_AFTER_S, LimitReached
 from jobs.messages.findings import Finding
+from jobs.messages.ssh import entry_message
 from jobs.messages.uploads import upload_message
 from jobs.models import outage
+from jobs.submission import stack_dumps
 from jobs.submission.checks.findings import problems_of
-from jobs.submission.job_control import NotExtended
+from jobs.submission.job_control import FilesRemoved, NotExtended
 from jobs.trees import BadTree
 
 log = structlog.get_logger(__name__)
@@ -92,6 +95,8 @@ def describe(error: Exception) -> Description:
         return 503, outage_sentence(), {"Retry-After": str(outage.RETRY_AFTER_S)}, {}
     if isinstance(error, folders.FolderRefused):
         return _of_folders(error)
+    if isinstance(error, EntryRefused):
+        return 409, entry_message(error.code), {}, {"code": error.code}
     if isinstance(error, NotTaken | BadTree | ContentMissing):
         return _of_uploads(error)
     headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, LimitReached) else {}
@@ -161,6 +166,7 @@ _OURS: Final = (
         409,
         gettext_noop("Only waiting jobs can be held, and only held jobs can be released."),
     ),
+    (stack_dumps.NothingRuns, 409, gettext_noop("The job is not running.")),
     (Overtaken, 409, gettext_noop("The job was changing. Try again.")),
     (
         submission.NotIdle,
@@ -170,7 +176,18 @@ _OURS: Final = (
             "the maximum number of extensions."
         ),
     ),
+    (
+        FilesRemoved,
+        409,
+        gettext_noop("Can't keep the files: they have been removed, or the job has not ended."),
+    ),
     (NotExtended, 409, gettext_noop("Can't extend the job: not allowed by its template or quota.")),
+    (
+        submission.MemoryNotChanged,
+        409,
+        gettext_noop("The job did not run out of memory, or its memory can't be changed by itself."),
+    ),
+    (log_responses.BadSearch, 400, "%(name)s"),
     (log_responses.BadNumber, 400, gettext_noop("%(name)s must be a whole number.")),
     (LimitReached, 429, gettext_noop("Too many open streams.")),
 )

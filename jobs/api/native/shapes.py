@@ -178,6 +178,8 @@ class JobChangeShape(ApiShape):
     """What of a job can be changed."""
 
     visibility = serializers.ChoiceField(choices=list(Visibility), required=False)
+    description = TextField(required=False, allow_blank=True, max_length=2000)
+    tags = serializers.ListField(child=TextField(max_length=255), required=False, max_length=100)
 
 
 class JobFileShape(ApiShape):
@@ -375,6 +377,27 @@ class MatchesShape(ApiShape):
     next_offset = serializers.IntegerField(allow_null=True)
 
 
+class MergedLineShape(ApiShape):
+    """A line of a replica's log; `time` is null where it is not known."""
+
+    replica = serializers.CharField(help_text="ROLE/INDEX")
+    rank = serializers.IntegerField()
+    offset = serializers.IntegerField()
+    time = serializers.DateTimeField(allow_null=True)
+    text = serializers.CharField(allow_blank=True)
+
+
+class MergedLogShape(ApiShape):
+    """Lines, and cursors: `before` is null at the beginning.  The first `replicas` of `total` are merged."""
+
+    lines = MergedLineShape(many=True)
+    before = serializers.CharField(allow_null=True)
+    after = serializers.CharField()
+    replicas = serializers.IntegerField()
+    total = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=["open", "complete"])
+
+
 class ReplicaShape(ApiShape):
     """One replica.  `exit_code` is 128+n after signal n."""
 
@@ -441,13 +464,26 @@ class AfterShape(ApiShape):
     state = serializers.ChoiceField(choices=Dependency.State.values)
 
 
+class FailureShape(ApiShape):
+    """The line of output that says why a job failed; `offset` is its first byte in the replica's log."""
+
+    code = serializers.CharField(help_text="what kind of error it is, or the reason's code")
+    line = serializers.CharField()
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+    offset = serializers.IntegerField(allow_null=True)
+
+
 class WholeJobShape(JobShape):
     """With what only those who may read it see: null for the others."""
 
+    description = serializers.CharField(allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField(), allow_null=True)
     after = AfterShape(many=True)
     notes = ProblemShape(many=True, allow_null=True)
     tasks = ReplicaShape(many=True, allow_null=True)
     tasks_next = serializers.CharField(allow_null=True, help_text="the address of more replicas")
+    failure = FailureShape(allow_null=True)
 
 
 class EventShape(ApiShape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.http import Http404
@@ -17,15 +18,47 @@ from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.idempotency import IDEMPOTENCY_KEY, idempotent, key_of
 from jobs.api.native.sparse_fields import FIELDS, Sparse
 from jobs.api.native.versions import IF_NONE_MATCH
-from jobs.dialects.base import Refused
+from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
 from jobs.models import Sweep
-from jobs.submission.sweeps import arrays, commands
-from jobs.submission.sweeps.expansion import MOST
+from jobs.submission.sweeps import arrays, commands, random_search
+from jobs.submission.sweeps.expansion import MOST, CannotSweepError, Values
+from jobs.submission.sweeps.objective import LONGEST, Objective, Trial, list_trials
+from jobs.submission.sweeps.random_search import Kind, Range
 from quotas.access import Verb, can
 
 PAGE: Final = 50
+
+
+class RangeShape(shapes.ApiShape):
+    """The values of a parameter in a random search: `values` of a choice, else from `low` to `high`."""
+
+    distribution = serializers.ChoiceField(choices=[each.value for each in Kind])
+    low = serializers.FloatField(default=0)
+    high = serializers.FloatField(default=0)
+    values = serializers.ListField(child=serializers.JSONField(), default=list)
+
+
+class RandomSearchShape(shapes.ApiShape):
+    """Combinations that are drawn; the same seed draws the same ones."""
+
+    parameters = serializers.DictField(child=RangeShape())
+    trials = serializers.IntegerField(min_value=1, max_value=MOST)
+    seed = serializers.IntegerField(min_value=0, max_value=2**31 - 1, default=0)
+
+
+class ObjectiveShape(shapes.ApiShape):
+    """The metric that decides which job is best.
+
+    With `stop_after` a job is stopped from that step on if its best value is worse than the median of the
+    others', once `stop_jobs` others got as far.
+    """
+
+    metric = serializers.CharField(max_length=LONGEST)
+    goal = serializers.ChoiceField(["min", "max"])
+    stop_after = serializers.FloatField(min_value=0, max_value=1e15, allow_null=True, default=None)
+    stop_jobs = serializers.IntegerField(min_value=1, max_value=MOST, default=3)
 
 
 class SweepRequestShape(shapes.ApiShape):
@@ -46,6 +79,8 @@ class SweepRequestShape(shapes.ApiShape):
     )
     combinations = serializers.ListField(child=serializers.DictField(), default=list)
     at_once = serializers.IntegerField(min_value=1, max_value=MOST, allow_null=True, default=None)
+    random = RandomSearchShape(allow_null=True, default=None, help_text="instead of grid and combinations")
+    objective = ObjectiveShape(allow_null=True, default=None)
     template = serializers.CharField(
         max_length=80,
         allow_null=True,
@@ -55,11 +90,14 @@ class SweepRequestShape(shapes.ApiShape):
 
 
 class SweepRunShape(shapes.ApiShape):
-    """The job of one combination; `values` are null for whoever may not read it."""
+    """The job of one combination; `values` and results are null for whoever may not read it."""
 
     number = serializers.IntegerField()
     round = serializers.IntegerField()
     values = serializers.DictField(allow_null=True)
+    best = serializers.FloatField(allow_null=True, help_text="of the objective")
+    last = serializers.FloatField(allow_null=True, help_text="of the objective")
+    is_best = serializers.BooleanField()
     job = shapes.JobShape()
 
 
@@ -77,6 +115,7 @@ class SweepSummaryShape(shapes.ApiShape):
 class SweepShape(SweepSummaryShape):
     """A sweep with its jobs."""
 
+    objective = ObjectiveShape(allow_null=True, help_text="null for whoever may not read it, too")
     runs = SweepRunShape(many=True)
 
 
@@ -136,13 +175,21 @@ class Sweeps(NativeView):
     def post(self, request: Request) -> Response:
         """Accept all jobs of a sweep, or none."""
         data = SweepRequestShape.parse(request.data)
+        drawn = data["random"]
+        try:
+            listed = _draw(drawn) if drawn else ()
+            if listed and data["combinations"]:
+                raise CannotSweepError(Problem("sweep_grid_or_list", "/parameters"))
+        except CannotSweepError as error:
+            return problems.refuse_file(data["file"], error.problems)
         sweep_request = commands.SweepRequest(
             Document(data["file"], data["dialect"]),
             submission.JobTarget(*(data[name] or "" for name in ("workspace", "cluster", "quota"))),
             data["grid"],
-            data["combinations"],
+            listed or data["combinations"],
             data["at_once"],
             data["template"] or "",
+            objective=Objective(**data["objective"]) if data["objective"] else None,
         )
         try:
             sweep, before = commands.submit(self.person, sweep_request, key_of(self))
@@ -237,6 +284,15 @@ def _find(view: NativeView, public_id: str, verb: Verb) -> Sweep:
     return sweep
 
 
+def _draw(drawn: Mapping[str, Any]) -> list[Values]:
+    """Return the combinations of a random search.  Raises CannotSweepError."""
+    ranges = {
+        name: Range(Kind(each["distribution"]), each["low"], each["high"], each["values"])
+        for name, each in drawn["parameters"].items()
+    }
+    return random_search.draw(ranges, drawn["trials"], drawn["seed"])
+
+
 def _render(view: NativeView, sweep: Sweep) -> dict[str, Any]:
     runs = commands.latest(sweep)
     pending_reasons.load_reasons([run.job for run in runs])
@@ -244,8 +300,19 @@ def _render(view: NativeView, sweep: Sweep) -> dict[str, Any]:
     states: dict[str, int] = {}
     for run in runs:
         states[run.job.state] = states.get(run.job.state, 0) + 1
-    rows = [
-        SweepRunShape.render(run, values=run.values if reads else None, job=shapes.JobShape.render(run.job))
-        for run in runs
-    ]
-    return SweepShape.render(sweep, states=states, runs=rows)
+    trials = list_trials(sweep, runs) if reads else [Trial(run, {}, is_best=False) for run in runs]
+    rows = [_render_trial(trial, sweep.objective, reads=reads) for trial in trials]
+    objective = ObjectiveShape.render(sweep, metric=sweep.objective) if reads and sweep.objective else None
+    return SweepShape.render(sweep, states=states, objective=objective, runs=rows)
+
+
+def _render_trial(trial: Trial, objective: str, *, reads: bool) -> dict[str, Any]:
+    result = trial.results.get(objective)
+    return SweepRunShape.render(
+        trial.run,
+        values=trial.run.values if reads else None,
+        best=result.best if result else None,
+        last=result.last if result else None,
+        is_best=trial.is_best,
+        job=shapes.JobShape.render(trial.run.job),
+    )

@@ -1,4 +1,4 @@
-"""Removing what no job and no draft uses, a while after it was last sent or asked for."""
+"""Removing what no job, no draft and no dataset uses, a while after it was last sent or asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.assets.uploads import arrivals, store, supply, uploaded_trees
-from jobs.models import Blob, Draft, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
+from jobs.models import Blob, DatasetCopy, Draft, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.trees import address
 
 MOST: Final = 500
@@ -36,6 +36,7 @@ def remove_expired() -> None:
 def _is_used(row: UploadedTree) -> bool:
     return (
         TreeUse.objects.filter(tree=row).exists()
+        or DatasetCopy.objects.filter(tree=row).exists()
         or Draft.objects.filter(trees__contains=address(row.sha256)).exists()
     )
 
@@ -43,7 +44,7 @@ def _is_used(row: UploadedTree) -> bool:
 def _remove_tree(row: UploadedTree) -> None:
     with transaction.atomic():
         again = UploadedTree.objects.select_for_update().filter(pk=row.pk, kept_until__lt=timezone.now())
-        if again.first() is None or TreeUse.objects.filter(tree=row).exists():
+        if again.first() is None or _is_used(row):
             return
         HeldTree.objects.filter(tree=row).delete()
         row.delete()

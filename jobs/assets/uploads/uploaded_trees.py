@@ -11,12 +11,13 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
+from jobs.assets import visibility
 from jobs.assets.uploads import store
 from jobs.assets.uploads.store import MIB, NotTaken, batches, enough, until
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
-from jobs.models import Blob, HeldBlob, HeldTree, Job, TreeUse, UploadedTree
+from jobs.models import AssetKind, Blob, HeldBlob, HeldTree, Job, TreeUse, UploadedTree
 from jobs.spec import JobSpec
 from jobs.trees import Tree, find_trees
 from quotas.access import Verb, those
@@ -146,11 +147,18 @@ def load(row: UploadedTree) -> Tree:
 
 
 def usable(person: User, tree: str) -> UploadedTree | None:
-    """The tree with that id, when the person sent it or may read a job that has it; None for any other."""
+    """Return the tree with that id; None for one that there is not, or not for them.
+
+    The person may use what they sent, what a job that they may read has, and what a dataset that they may
+    name is made of.
+    """
     row = UploadedTree.objects.filter(sha256=tree).first()
     if row is None:
         return None
     if HeldTree.objects.filter(person=person, tree=row).exists():
+        return row
+    datasets = visibility.visible_to(person, AssetKind.DATASET).filter(retired_at=None)
+    if datasets.filter(copy__tree=row).exists():
         return row
     jobs = Job.objects.visible_to(person).filter(trees__tree=row).order_by("-pk")
     return row if those(person, Verb.READ, jobs[:200]) else None

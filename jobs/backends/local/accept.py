@@ -13,23 +13,28 @@ from typing import Final
 
 from jobs.backends import fixed_ports
 from jobs.backends.base import Gpu, NotSubmitted, Submission
-from jobs.backends.local import gpus, job_secrets, machine, own_ports, uplink_allocator
+from jobs.backends.local import containers, gpus, job_secrets, machine, own_ports, uplink_allocator
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
 from jobs.backends.staging import authfile, code_sources, software
+from jobs.backends.staging import containers as staged_containers
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
 from jobs.node.frameworks import registry
+from jobs.node.network.rules import SERVICE
+from jobs.node.network.service import MLFLOW_PATH
 from jobs.node.sandbox import bind_mounts, isolation, role_credentials
 from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
 from jobs.node.staging.mount_specs import DataSpec, PackageSpec
+from jobs.node.supervisor import checkpoints
+from jobs.node.supervisor.layout import Layout
 from jobs.node.supervisor.plan import (
     Counts,
     EndWarning,
@@ -44,6 +49,9 @@ from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
+
+TRACKING_URI: Final = "MLFLOW_TRACKING_URI"
+"""The variable by which MLflow's client finds the console."""
 
 _PROCESS_SHARE: Final = 8
 """A replica may have one part in so many of the processes that this machine can have."""
@@ -76,6 +84,8 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
         raise refusal("field", field="nodes")
     if spec.framework is Framework.SLURM and spec.replicas > 1:
         raise refusal("only_slurm", nodes=spec.replicas)
+    for role in spec.roles:
+        staged_containers.check(role, is_contained=runtime.contains(role))
     images = [role.image for role in spec.roles if role.image]
     if images and not runtime.engine and not config.allow_plain:
         raise refusal("no_image_engine", image=images[0])
@@ -105,7 +115,8 @@ def _check_network(submission: Submission, config: LocalConfig, runtime: JobRunt
 def _check_role(submission: Submission, runtime: JobRuntime) -> None:
     """Raise Refused for a job with a role of which it would get no credentials."""
     role = submission.spec.instance_role
-    if role and not runtime.own_network:
+    contained = any(map(runtime.contains, submission.spec.roles))
+    if role and contained and not runtime.own_network:
         raise refusal("role_without_network", role=role)
     if role and not submission.role_provider:
         raise refusal("role_unknown", role=role)
@@ -194,7 +205,9 @@ def make_plan(
         boot=processes.boot_id(),
         env={
             **(_custom_ports(spec, config, roles) if runtime.own_network else {}),
-            **role_credentials.variables_of(submission.role_provider),
+            **({TRACKING_URI: f"http://{SERVICE}{MLFLOW_PATH}"} if runtime.own_network else {}),
+            **(role_credentials.variables_of(submission.role_provider) if runtime.own_network else {}),
+            **({checkpoints.VARIABLE: layer.checkpoints} if layer.checkpoints else {}),
             **spec.env,
         },
         locations=layer.locations,
@@ -214,6 +227,7 @@ def make_plan(
         cache=_cache(submission, config, layer),
         network=NetworkPlan(config.job_range, "", submission.egress) if runtime.own_network else None,
         tensorboard=board,
+        checks_nodes=spec.sanity_check.enabled,
     )
 
 
@@ -254,7 +268,7 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
         plain=not all(contained),
         staged=bind_mounts.works_for(runtime.engine),
     )
-    layer = MountPlanner(config.mount_settings(), ground, submission.uploads)
+    layer = MountPlanner(config.mount_settings(), ground, submission.uploads, submission.storage)
     for mount in spec.mounts:
         uri = layer.resolve(mount.uri)
         if code_sources.is_code_dir_elsewhere(mount, uri) and not layer.knows(uri):
@@ -267,8 +281,12 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
     if spec.code is not None:
         rules = config.code()
         code_sources.add_code(code_sources.resolve_source(spec.code, rules), rules, layer, spec.env)
+    containers.lay_shared(spec, layer)
     if (path := staged_tensorboard.log_path(spec)) is not None:
         layer.lay_log_folder(path, [str(folder) for folder in config.show])
+    layer.lay_home(person.unix_name or person.name)
+    if not submission.is_check:
+        layer.lay_checkpoints(Layout(config.root).attempt(submission.key))
     return layer
 
 
@@ -399,6 +417,7 @@ def _no_room(resource: str, wanted: int, free: int) -> NotSubmitted:
 
 def role_of(role: RoleSpec, ask: ResourceRequest, slots: Sequence[Slot], shm_mib: int) -> Role:
     """A role of the plan, with the amounts that were asked for."""
+    init_containers, sidecars = containers.plan(role)
     return Role(
         name=role.name,
         command=role.command,
@@ -412,6 +431,8 @@ def role_of(role: RoleSpec, ask: ResourceRequest, slots: Sequence[Slot], shm_mib
         labels=tuple(port.label for port in role.ports),
         slots=tuple(slots),
         disk_mib=role.resources.disk_mib,
+        init_containers=init_containers,
+        sidecars=sidecars,
     )
 
 

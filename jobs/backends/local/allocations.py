@@ -19,7 +19,7 @@ from jobs.node import files
 from jobs.node.files import Folder
 from jobs.node.folder_removal import remove_folder
 from jobs.node.sandbox.engine import Engine
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import checkpoints, layout
 from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
 from jobs.node.supervisor.plan import Plan
 from jobs.node.wrapper.launch_arguments import group_name
@@ -164,7 +164,10 @@ def remove_containers(attempt: Path) -> None:
 
 
 def remove_attempt(attempt: Path) -> None:
-    """Remove the attempt's folder, and the job's when it was the last."""
+    """Remove the attempt's folder, and the job's with its checkpoints when it was the last."""
+    saved = checkpoints.folder_of(attempt)
+    if saved.exists() and {path.name for path in attempt.parent.iterdir()} <= {attempt.name, saved.name}:
+        remove_folder(saved)
     remove_folder(attempt)
     if attempt.parent.exists() and not any(attempt.parent.iterdir()):
         attempt.parent.rmdir()

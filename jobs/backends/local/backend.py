@@ -32,6 +32,7 @@ from jobs.backends.local import (
     dry_run,
     gpus,
     job_secrets,
+    kernel_log,
     launch,
     machine,
     observe,
@@ -41,7 +42,7 @@ from jobs.backends.local import (
 )
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.observe import AttemptView
-from jobs.backends.measures import Use
+from jobs.backends.measures import KernelLog, Use
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.faults import fault
@@ -249,6 +250,10 @@ class LocalBackend:
                 return {paths[path]: uses for path, uses in usage.uses(list(paths), reader)}
         except (OSError, UnknownFormat) as error:
             raise Unreachable(repr(error)) from error
+
+    def read_kernel_log(self, node: str) -> KernelLog:
+        """Of this machine, the only node."""
+        return kernel_log.read()
 
     def bell(self) -> Path | None:
         """Touched by the agent, and by nobody else."""

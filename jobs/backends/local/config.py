@@ -30,7 +30,6 @@ from jobs.backends.settings import (
 from jobs.backends.staging import remotes, software
 from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
 from jobs.backends.staging.mounts import MountSettings
-from jobs.backends.staging.storage_map import Datasets, describe_mappings
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK, Facilities
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.engine import Detection
@@ -115,8 +114,8 @@ class LocalConfig(Settings):
     most_ports: Natural = 256
     show: tuple[Path, ...] = ()
     folders: NamedFolders = ()
-    datasets: Datasets = Field(default_factory=dict)
     file_system: Annotated[str, AfterValidator(lambda value: value and os.path.realpath(value))] = ""
+    homes: Annotated[str, AfterValidator(lambda value: value and os.path.realpath(value))] = ""
     code_from: tuple[str, ...] = ()
     code_sources: dict[str, RegisteredCode] = Field(default_factory=dict)
     code_mib: Natural = 2048
@@ -204,7 +203,7 @@ class LocalConfig(Settings):
         inside = (*self.data_inside, *remotes.named_hosts(named))
         data = remotes.DataRules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20, self.hdfs)
         return MountSettings(
-            folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes, data
+            folders, self.file_system, self.prepare_s, self.root, code_bytes, data, self.homes
         )
 
     def cache_of(self, number: int) -> str:
@@ -226,7 +225,6 @@ class LocalConfig(Settings):
             modules=software.has_modules(),
             folders=self.mount_settings().folders.shared_folders(),
             data=(*self.data_from, *self.hdfs),
-            datasets=describe_mappings(self.datasets),
             code=self.code_from,
             code_ids=tuple(self.code_sources),
             file_system=self.file_system,
@@ -235,6 +233,7 @@ class LocalConfig(Settings):
             image_network=self.network_of(isolation, found.command),
             network_lacks=self.network_lacks(),
             hdfs=tuple(self.hdfs),
+            roles=True,
         )
 
     def total(self) -> machine.Total:

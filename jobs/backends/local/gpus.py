@@ -41,6 +41,17 @@ class GpuReader:
             for index, handle in enumerate(handles)
         )
 
+    def buses(self) -> dict[int, str]:
+        """Return the bus address of each GPU by its index."""
+        nvml = self._nvml
+        if nvml is None:
+            return {}
+        try:
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+            return {index: str(nvml.nvmlDeviceGetPciInfo(each).busId) for index, each in enumerate(handles)}
+        except nvml.NVMLError:
+            return {}
+
     def busy(self, index: int, pids: Collection[int]) -> int | None:
         """Percent of the GPU's time that the processes `pids` took of late; None when that can't be told.
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.backends.base import Submission
+from jobs.backends.local import containers
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.staging import code_sources, remotes
+from jobs.backends.staging import containers as staged_containers
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
 from jobs.facilities import HDFS
@@ -25,6 +27,7 @@ def list_names(submission: Submission, config: LocalConfig) -> Iterator[str]:
     yield from (ref.name for ref in spec.secret_env.values())
     if spec.registry_auth and spec.registry_auth.password:
         yield spec.registry_auth.password.name
+    yield from staged_containers.list_secrets(spec)
     for mount in spec.mounts:
         yield from placeholders.list_references(mount.uri)
 
@@ -41,8 +44,11 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
         if placeholders.list_references(mount.uri) and layer.locations.get(mount.purpose) == mount.uri
     }
     found: dict[str, Any] = {"env": {**env, **submission.secret_variables()}}
+    if own := containers.secrets_of(spec, values):
+        found["containers"] = own
     if submission.role_token:
         found[role_credentials.SECRET] = submission.role_token
+        found[role_credentials.PROVIDER] = submission.role_provider
     code_dir = next((mount.uri for mount in spec.mounts if mount.purpose is MountPurpose.CODE), "")
     for name, uri in (("code", _code_uri(spec, config)), ("code_dir", code_dir)):
         if login := code_sources.login_of(uri):

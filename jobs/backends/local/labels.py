@@ -84,15 +84,14 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
             '["*"], "write": false}}.'
         ),
     ),
-    "datasets": (
-        _("Storage"),
+    "file_system": (_("Default file system"), _("Folder used as OpenPAI's $PAI_DEFAULT_FS_URI.")),
+    "homes": (
+        _("Home folders"),
         _(
-            "Dataset IDs or addresses in other systems, mapped to folders on this machine or to object "
-            'stores, as JSON: {"pfs://pfs-1": "/data/x", "oss://sets.oss-cn-hangzhou.aliyuncs.com/": '
-            '{"bucket": "s3://sets"}}. The longest address applies.'
+            "Folder, e.g. on NFS, in which each person has a home folder that their jobs find as /home/NAME. "
+            "Needs a user ID for each person: the console runs as root."
         ),
     ),
-    "file_system": (_("Default file system"), _("Folder used as OpenPAI's $PAI_DEFAULT_FS_URI.")),
     "code_from": (
         _("Allowed code sources"),
         _(

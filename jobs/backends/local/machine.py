@@ -79,10 +79,15 @@ def detect_isolation(python: str) -> Isolation:
 def network_lacks(mode: Isolation, python: str = sys.executable) -> tuple[str, ...]:
     """Return the names of what jobs' own networks would need and this machine does not have.
 
-    Takes some tens of milliseconds the first time in a process.
+    Takes some tens of milliseconds the first time in a process.  What failed is tried a second time, since a
+    busy machine may fail once and the answer is kept.
     """
     if mode is Isolation.NONE:
         return ("user namespaces",)
+    return _try_network(mode, python) and _try_network(mode, python)
+
+
+def _try_network(mode: Isolation, python: str) -> tuple[str, ...]:
     try:
         done = _run([python, "-I", "-S", str(RUNNER), "network", mode])
         return tuple(json.loads(done.stdout))
@@ -101,4 +106,4 @@ def _works(python: str, mode: Isolation) -> bool:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, cwd="/", env={}, capture_output=True, timeout=10, check=False)
+    return subprocess.run(command, cwd="/", env={}, capture_output=True, timeout=30, check=False)

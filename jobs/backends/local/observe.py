@@ -13,7 +13,7 @@ from typing import Any, Final
 from jobs.backends.base import EndpointSeen, LogSlice, LogState, Observation, ReplicaSeen
 from jobs.node import files
 from jobs.node.processes import Identity
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import checkpoints, layout
 from jobs.node.supervisor.plan import Plan, UnknownFormat
 from jobs.node.supervisor.status import describe
 from jobs.states import TERMINAL, Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
@@ -63,6 +63,7 @@ def _read(attempt: str, inode: int, mtime_ns: int) -> AttemptView | None:
         version=f"{inode:x}.{mtime_ns:x}",
         started_at=value["started_at"],
         ended_at=value["ended_at"],
+        resumed=checkpoints.Checkpoint(**value["resumed"]) if value.get("resumed") else None,
     )
     return AttemptView(observation, Identity.load(value["supervisor"]))
 
@@ -99,6 +100,7 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         limits=value.get("limits", ""),
         gpus=tuple(value["gpus"]) if "gpus" in value else None,
         endpoints=tuple(_endpoints(value, value.get("host", where["host"]))),
+        sanity=value.get("sanity"),
     )
 
 

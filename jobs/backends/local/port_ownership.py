@@ -15,6 +15,7 @@ from jobs.backends.base import ReplicaRef
 from jobs.backends.sessions import Barrier, NoEntry
 from jobs.node import listening_sockets
 from jobs.node.listening_sockets import Listener
+from jobs.node.process_trees import ProcessTable
 from jobs.node.sandbox import running_replica
 from jobs.node.sandbox.running_replica import ReplicaUnavailable
 
@@ -63,7 +64,7 @@ def _find_owned(attempt: Path, ref: ReplicaRef, found: Iterable[OwnListener]) ->
     except OSError as error:
         raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
     for _try in range(_TRIES):
-        held = listening_sockets.sockets_of(replica.pids())
+        held = listening_sockets.sockets_of(replica.pids(ProcessTable()))
         if owned := next((each for each in found if each.sockets <= held), None):
             return owned
     return None

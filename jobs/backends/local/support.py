@@ -33,6 +33,12 @@ _PACKAGES: Final = "jobs/node/staging/test_pip.py"
 _SOFTWARE: Final = "jobs/backends/staging/test_software.py"
 _NAMES: Final = f"{_LOCAL}/test_names.py"
 _ROLES: Final = "jobs/access/test_role_credentials.py"
+_CONTAINERS: Final = f"{_LOCAL}/test_containers.py"
+_ORDER: Final = "test_init_containers_run_in_order_and_sidecar_ends_with_command"
+_BESIDE: Final = _(
+    "In containers where the role's image is used; otherwise as processes, each of which needs a command. "
+    "They share the replica's resources, without its GPUs."
+)
 _ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {
@@ -62,7 +68,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.disk_mib": approximate(
         _(
             "A replica whose /job and /tmp exceed it ends the job within seconds; a container's other "
-            "folders are not counted. It is a limit also where the file gives a minimum, as --tmp does."
+            "folders are not counted."
         ),
         "jobs/node/wrapper/test_excess.py::test_job_with_too_large_folders_is_ended",
     ),
@@ -90,10 +96,17 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].completion.min_succeeded": honour(
         f"{_ENDINGS}::test_job_succeeds_after_enough_replica_successes"
     ),
+    "roles[].restart.limit": approximate(
+        _("torchrun starts its processes again so often; a failed replica is not started again alone."),
+        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
+    ),
     "roles[].env": honour(f"{_ENVIRONMENT}::test_environment_prefers_job_file_except_for_gpus"),
     "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
     "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
     "roles[].nodes.labels": keep(_("Nodes on this cluster have no labels.")),
+    "roles[].init_containers": honour(f"{_CONTAINERS}::{_ORDER}", _BESIDE),
+    "roles[].sidecars": honour(f"{_CONTAINERS}::{_ORDER}", _BESIDE),
+    "roles[].shared_paths": honour(f"{_CONTAINERS}::{_ORDER}"),
     "env": honour(f"{_ENVIRONMENT}::test_environment_inside_job_has_its_values_and_none_of_console"),
     "secret_env": honour(f"{_ENVIRONMENT}::test_secrets_are_in_no_argument_list_and_gone_after_end"),
     "registry_auth": honour(f"{_IMAGES}::test_unavailable_image_fails_replica_and_runs_nothing"),
@@ -137,7 +150,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "cpu_affinity": honour(f"{_ALLOCATIONS}::test_replicas_with_affinity_are_pinned_to_cores_of_their_own"),
     "instance_role": honour(
         f"{_ROLES}::test_job_of_aws_role_reads_credentials_with_the_real_sdk",
-        _("Jobs with a network of their own get the role's credentials; others are refused."),
+        _(
+            "The job's network, or a server beside each replica, gives the credentials. Refused for "
+            "containers without a network of their own."
+        ),
     ),
     "tensorboard": honour(
         f"{_LOCAL}/test_tensorboard.py::test_tensorboard_shows_what_a_job_logs_and_ends_with_it",

@@ -6,6 +6,7 @@ the node relay copies between them (`jobs.node.relay`).
 <root>/.forgotten/<month>/<key>  keys that must never run again, with the number that each had
 <root>/.left/<key>               an attempt whose folder could not be removed yet, and its user
 <root>/.node/<digest>.pyz        the node bundle
+<root>/<job id>/checkpoints/      what the job saves for its next attempt; goes with its last one
 <root>/<job id>/<attempt>/
     lock                         held by the worker that submits the attempt
     begun                        exists = its submission was begun
@@ -28,6 +29,7 @@ the node relay copies between them (`jobs.node.relay`).
     run-<n>/                     each start by Slurm; the second is after it was requeued
         ports                    the number of each port of its replicas, in order
         taken                    which of them were taken before the job began
+        resumed                  the checkpoint that it resumes from, and when that was saved
         peers                    the environment variables about all replicas
         started/<name>           node, time, and the number of the replica's process there
         ends/<name>              exit code, time, and why
@@ -35,6 +37,7 @@ the node relay copies between them (`jobs.node.relay`).
         end                      exists = every replica has ended
         doors/<name>             a listener's port (- once it is closed), and the request that it answers
         logs/<name>.output       its output
+        logs/<name>.times        when it came (jobs.node.wrapper.log_times)
         work/<name>/             its working folder
 """
 

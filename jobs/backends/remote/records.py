@@ -51,7 +51,7 @@ class AttemptRecord:
     """An attempt as it was submitted.
 
     `user` is the UNIX user of the job, "" for the console's own; `apart` tells whether its nodes share no
-    folder with the console.
+    folder with the console; `checks_nodes` that the job begins with the sanity check.
     """
 
     roles: tuple[RoleRecord, ...]
@@ -59,6 +59,7 @@ class AttemptRecord:
     time_limit_s: int | None = None
     user: str = ""
     apart: bool = False
+    checks_nodes: bool = False
 
     def replicas(self) -> Iterator[tuple[RoleRecord, int, str]]:
         """Yield every replica: role, index, name in files."""
@@ -87,7 +88,9 @@ def _load(folder: str, _inode: int, _mtime_ns: int) -> AttemptRecord:
     if value["format"] != FORMAT:
         raise UnknownFormat(value["format"])
     roles, (first, last) = tuple(map(_role, value["roles"])), value["ports"]
-    optional = {name: value[name] for name in ("time_limit_s", "user", "apart") if name in value}
+    optional = {
+        name: value[name] for name in ("time_limit_s", "user", "apart", "checks_nodes") if name in value
+    }
     return AttemptRecord(roles, (first, last), **optional)
 
 

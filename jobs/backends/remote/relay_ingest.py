@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.node import relay
+from jobs.node.frameworks import sanity
 from jobs.node.supervisor import announced_ports
 
 KEY_FILE: Final = ".courier-key"
@@ -283,8 +284,8 @@ def _classify(run: str, names: set[str], piece: RelayPiece) -> str:
             kind = "rewound"
         case [at, "slurm.output"] if at == run:
             kind = "log"
-        case [at, "logs", name] if at == run and name.endswith(".output"):
-            kind = "log" if name.removesuffix(".output") in names else ""
+        case [at, "logs", name] if at == run and name.endswith((".output", ".times")):
+            kind = "log" if name.removesuffix(".output").removesuffix(".times") in names else ""
         case [at, name] if at == run and name in WRITTEN_ONCE | _LATEST:
             kind, most = ("first" if name in WRITTEN_ONCE else "latest"), MAX_RUN_FILE
         case [at, "started" | "ends", name] if at == run and name in names:
@@ -293,7 +294,7 @@ def _classify(run: str, names: set[str], piece: RelayPiece) -> str:
             kind = "latest"
         case [at, "doors", name] if at == run and name.removesuffix(".said") in names:
             kind = "latest"
-        case [at, "work", name, announced_ports.NAME] if at == run and name in names:
+        case [at, "work", name, announced_ports.NAME | sanity.FILE] if at == run and name in names:
             kind = "latest"
     if not kind or (kind != "log" and (piece.at or len(piece.data) > most)):
         raise InvalidMessage(piece.name[:200])
@@ -365,6 +366,8 @@ def _reply(root: Path, folder: Path, run: Path, message: RelayMessage) -> dict[s
     requests = ["stop", *(path.name for path in folder.glob("enter-*"))]
     if len(requests) > 1:
         requests.insert(0, "door")
+    if (folder / relay.CREDENTIALS).exists():
+        requests.append(relay.CREDENTIALS)
     needed = (*relay.INPUT_FILES, f"{run.name}/peers", f"{run.name}/before")
     return {
         "run": _present(texts),

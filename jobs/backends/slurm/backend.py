@@ -33,6 +33,7 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
+from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.remote import attempts, records, relay_ingest
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.endpoints import EndpointProbe
@@ -58,18 +59,29 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access, unix_users, visibility
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.identity.unix_users import Account
-from jobs.backends.slurm.script import job_script, node_preflight, preview, staging
+from jobs.backends.slurm.script import containers, job_script, node_preflight, preview, staging
 from jobs.backends.slurm.sessions import ReplicaSessions
 from jobs.backends.slurm.status import cleanup, recovery, states, status_files
 from jobs.backends.slurm.status.recovery import PendingActions
+from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
+from jobs.node import credential_server
 from jobs.node.folder_removal import remove_folder
+from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import as_shell
 from jobs.states import TERMINAL, Reason, ReasonCode
 
 T = TypeVar("T")
 
-SECRETS: Final = ("secrets", "login", "code-key", "dir-login", "dir-code-key", "door", "door-key")
+SECRETS: Final = (
+    "secrets",
+    "login",
+    "code-key",
+    "dir-login",
+    "dir-code-key",
+    "door",
+    "door-key",
+)
 """Files that are removed at a job's end."""
 
 OVERDUE_S: Final = 15
@@ -98,6 +110,15 @@ class SlurmBackend:
             RestController(config) if config.way == "rest" else CommandController(config)
         )
         self._addresses = NodeAddresses(config, self._controller)
+
+    @property
+    def metrics_source(self) -> MetricsSource | None:
+        """See `measures.MeasuredElsewhere`."""
+        return self._config.metrics
+
+    def engine_number(self, handle: Handle) -> str:
+        """Return Slurm's number for the job."""
+        return str(SlurmJob.of(handle).number)
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  The rest of a refused submission is no job."""
@@ -137,6 +158,8 @@ class SlurmBackend:
             else:
                 folder.parent.mkdir(mode=0o700, parents=self._config.own, exist_ok=True)
                 folder.mkdir(mode=0o700, exist_ok=True)
+            if not self._config.apart:
+                _make_checkpoints(checkpoints.folder_of(folder), account)
             with _hold_lock(folder):
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
@@ -221,6 +244,28 @@ class SlurmBackend:
         elif time.time() > float(earlier[2]) + OVERDUE_S:
             self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
 
+    def credentials_age_s(self, handle: Handle) -> float | None:
+        """See `base.CredentialFiles`."""
+        try:
+            return time.time() - (self._credentials(handle)).stat().st_mtime
+        except (InvalidKey, OSError):
+            return None
+
+    def put_credentials(self, handle: Handle, text: str) -> None:
+        """See `base.CredentialFiles`.  The server beside each replica reads the file."""
+        try:
+            path = self._credentials(handle)
+        except InvalidKey:
+            return
+        record = read_record(path.parent)
+        if record is None or not text:
+            path.unlink(missing_ok=True)
+        else:
+            attempts.write_text(path, text, folder_access.READABLE if record.user else 0o600)
+
+    def _credentials(self, handle: Handle) -> Path:
+        return self._folder(SlurmJob.of(handle).key) / credential_server.FILE
+
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
         try:
@@ -274,6 +319,7 @@ class SlurmBackend:
         cleanup.write_tombstone(self._config.root, sent)
         folder = self._folder(sent.key)
         user = self._user(sent.key)
+        _take_checkpoints(folder)
         if self._config.identity == JWT:
             cleanup.remove(self._config, sent.key, user)
         else:
@@ -370,9 +416,10 @@ class SlurmBackend:
         user, mode = (account.pw_name, folder_access.READABLE) if account else ("", 0o600)
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
         attempts.write_text(folder / "script", text)
-        if secrets := submission.secret_variables():
-            attempts.write_text(folder / "secrets", as_shell(secrets), mode)
-        for name, content in staging.login_files(submission):
+        hidden = as_shell(submission.secret_variables())
+        if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):
+            attempts.write_text(folder / "secrets", hidden, mode)
+        for name, content in self._staging_secrets(submission):
             attempts.write_text(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
             staging.pack(supply, folder / "trees" / f"{tree}.tar")
@@ -380,6 +427,15 @@ class SlurmBackend:
         if account:
             folder_access.grant_access(folder, account.pw_uid)
         return self._actions(user).submit(submission.key, text)
+
+    def _staging_secrets(self, submission: Submission) -> Iterator[tuple[str, str]]:
+        """Yield the name and content of each secret file of the prolog."""
+        yield from staging.login_files(submission)
+        try:
+            yield from staging.bucket_files(submission)
+        except BucketError as error:
+            detail = str(error) or f"no answer in {staging.SIGNING_S} s"
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": detail})) from error
 
     def _script(self, submission: Submission, folder: Path) -> str:
         """Return the script, for a shared folder or one of each node's own."""
@@ -478,6 +534,7 @@ class SlurmBackend:
             if isinstance(what, Observation) and what.state in TERMINAL:
                 folder = self._folder(SlurmJob.of(handle).key)
                 record = read_record(folder)
+                (folder / credential_server.FILE).unlink(missing_ok=True)  # perhaps renewed since
                 if record is not None and (record.user or record.apart):
                     for name in SECRETS:
                         (folder / name).unlink(missing_ok=True)
@@ -569,6 +626,22 @@ class SlurmBackend:
 
     def _number(self, job: SlurmJob) -> int:
         return recovery.current_number(self._folder(job.key), job)
+
+
+def _take_checkpoints(folder: Path) -> None:
+    """Put the job's checkpoints into the folder of its last attempt, with which they are removed."""
+    saved = checkpoints.folder_of(folder)
+    if saved.exists() and {path.name for path in folder.parent.iterdir()} == {folder.name, saved.name}:
+        saved.rename(folder / saved.name)
+
+
+def _make_checkpoints(folder: Path, account: Account | None) -> None:
+    """Make the folder for the checkpoints of a job, for its user where it has one of its own."""
+    if account:
+        folder_access.prepare(folder, account.pw_uid)
+        folder_access.grant_access(folder, account.pw_uid)
+    else:
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.settings import (
     FROZEN,
     InvalidSettings,
@@ -25,8 +26,7 @@ from jobs.backends.settings import (
 )
 from jobs.backends.slurm.client.login import Login
 from jobs.backends.slurm.identity.as_user import PATH
-from jobs.backends.staging.storage_map import FolderDatasets, describe_mappings
-from jobs.facilities import Facilities
+from jobs.facilities import READ_ONLY, Facilities
 
 _PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
@@ -141,7 +141,6 @@ class SlurmConfig(Settings):
     allowed: tuple[Option, ...] = ()
     allow_plain: Switch = False
     rdma_feature: OptionalWord = ""
-    datasets: FolderDatasets = Field(default_factory=dict)
     logs: tuple[Folder, ...] = ()
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5
@@ -164,6 +163,7 @@ class SlurmConfig(Settings):
     nodes_folder: OptionalFolder = ""
     console_url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
     hdfs: Namenodes = Field(default_factory=dict)
+    metrics: Annotated[MetricsSource | None, BeforeValidator(lambda value: value or None)] = None
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> Self:
@@ -207,8 +207,10 @@ class SlurmConfig(Settings):
             images=bool(self.images),
             plain=self.allow_plain,
             slurm=True,
-            datasets=describe_mappings(self.datasets),
+            buckets=READ_ONLY,
             hdfs=tuple(self.hdfs),
+            roles=True,
+            image_roles=self.images == "apptainer",
         )
 
     def exposures(self) -> frozenset[str]:

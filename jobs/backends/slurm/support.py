@@ -14,7 +14,6 @@ from jobs.backends.support import (
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
-    Fate,
     Support,
     approximate,
     honour,
@@ -27,13 +26,22 @@ _SLURM: Final = "jobs/backends/slurm/test_jobs.py"
 _STAGING: Final = "jobs/backends/slurm/test_staging.py"
 _FORGIVEN: Final = "test_chief_success_ends_servers_and_tolerates_failures"
 _NODES: Final = "test_roles_run_on_any_allowed_node_and_avoid_excluded_nodes"
+_ORDER: Final = "test_init_containers_run_in_order_and_sidecar_ends_with_command_on_slurm"
 _LIMIT: Final = "test_time_limit_ends_job_after_warning_signal"
 
+_CONTAINERS: Final = "jobs/backends/slurm/test_containers.py"
+_BESIDE: Final = _(
+    "Processes of the replica's step, each of which needs a command. They share its resources, without its "
+    "GPUs. Apptainer runs them in images of their own; elsewhere they have the role's."
+)
+
 SUPPORT: Final[Mapping[str, Support]] = {
-    "instance_role": Support(
-        Fate.REFUSED,
-        "jobs/backends/slurm/test_staging.py::test_unsupported_staging_is_refused_at_submission",
-        _("Jobs have no network of their own here, so they can't be given credentials of a role."),
+    "instance_role": honour(
+        "jobs/access/test_role_credentials.py::test_job_of_aws_role_reads_credentials_with_the_real_sdk",
+        _(
+            "A server beside each replica gives the credentials to the job's user. Refused with an image of "
+            "Pyxis or Slurm itself, and for a script that Slurm runs on several nodes."
+        ),
     ),
     "name": honour(
         f"{_SLURM}::test_variables_and_secrets_arrive_unchanged",
@@ -71,7 +79,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].resources.memory_mib": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.shm_mib": keep(_("The job uses the shared memory of its node.")),
     "roles[].resources.disk_mib": keep(
-        _("The job uses its node's disk without a separate limit; Slurm has only a minimum (--tmp) for it.")
+        _("The job uses its node's disk without a separate limit; Slurm's --tmp is a minimum.")
     ),
     "roles[].resources.gpus": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
     "roles[].resources.gpu_type": honour(f"{_SLURM}::test_replica_receives_exactly_requested_resources"),
@@ -82,6 +90,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].ports": honour(f"{_SLURM}::test_requested_port_is_passed_to_job_and_reported"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
+    "roles[].restart.limit": approximate(
+        _("torchrun starts its processes again so often; a failed replica is not started again alone."),
+        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
+    ),
     "roles[].env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "roles[].nodes.only": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.never": honour(f"{_SLURM}::{_NODES}"),
@@ -89,6 +101,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Labels with the value true are requested as node features; other labels are ignored."),
         f"{_SLURM}::test_job_runs_on_node_with_requested_feature",
     ),
+    "roles[].init_containers": honour(f"{_CONTAINERS}::{_ORDER}", _BESIDE),
+    "roles[].sidecars": honour(f"{_CONTAINERS}::{_ORDER}", _BESIDE),
+    "roles[].shared_paths": honour(f"{_CONTAINERS}::{_ORDER}"),
     "env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "secret_env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "registry_auth": keep(_("Nodes log in to registries with their own credentials.")),

@@ -1,12 +1,14 @@
 """Mounts of a job from those that its file names, or the reason for a refusal.
 
-A place on this machine is `file:///…`, a plain absolute path, or a dataset that the settings map to a
-folder.  A place elsewhere can only be told to the job, which is all that OpenPAI's directories for data and
+A place on this machine is `file:///…`, a plain absolute path, or what a storage mapping has a folder
+for.  A place elsewhere can only be told to the job, which is all that OpenPAI's directories for data and
 output ever are; where something would have to be mounted, or is code, the job is refused.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,17 +18,18 @@ from typing import Final
 from jobs import trees
 from jobs.backends.base import Refused
 from jobs.backends.staging import job_folders, remotes
-from jobs.backends.staging.storage_map import SETTING, Dataset, find_dataset
+from jobs.backends.staging.storage_map import find_storage
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
-from jobs.facilities import HDFS, lies_in, local_path, without_login
+from jobs.facilities import HDFS, StorageMapping, lies_in, local_path, without_login
 from jobs.node.measure import FolderTooLarge
 from jobs.node.sandbox.folder_access import Owner, check_folder
 from jobs.node.sandbox.folders import FolderGrant, Folders, Requester, parts_of
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_specs import IN_WORK, CodeSpec, DataSpec, MountKind, MountSpec
-from jobs.node.wrapper.environment import FILE_SYSTEM
+from jobs.node.supervisor import checkpoints
+from jobs.node.wrapper.environment import FILE_SYSTEM, HOME_FOLDER
 from jobs.spec import Mount, MountPurpose
 from jobs.states import Params, Reason, ReasonCode
 from jobs.trees import Supplied
@@ -48,21 +51,26 @@ CODE_DIR_BYTES: Final = 200_000_000
 
 _OUTPUT: Final = "Output"
 
+HOMES: Final = "/home"
+_HOME_NAME: Final = re.compile(r"\w[\w.@-]*")
+"""No link to elsewhere, nothing hidden, and not the `lost+found` of a file system."""
+
 
 @dataclass(frozen=True, slots=True)
 class MountSettings:
     """Settings for mounts.  `file_system` stands for OpenPAI's default one ('' for none);
     filling a place takes at most `patience_s` seconds, with at most `code_bytes` of uploaded code.  `jobs` is
-    where attempts live.  `data` says from where data may be fetched.
+    where attempts live.  `data` says from where data may be fetched.  `homes` has a folder of each person
+    ('' for none).
     """
 
     folders: Folders
-    datasets: Mapping[str, Dataset]
     file_system: str = ""
     patience_s: int = 1800
     jobs: Path = Path()
     code_bytes: int = 2 << 30
     data: remotes.DataRules = field(default_factory=remotes.DataRules)
+    homes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,9 @@ def memory_mib(mount: Mount) -> int:
 class MountPlanner:
     """Plans the mounts of a job: `bounds`, the `codes` that fill some of them, the `locations` that the job
     is told, `shm_mib` of shared memory (0: what the roles say), and the `login` for the image registry that
-    lies in a file.  `datas` are fetched, from `data_uris` with the logins in them.  Methods raise Refused.
+    lies in a file.  `datas` are fetched, from `data_uris` with the logins in them.  `storage` are the site's
+    storage mappings, `checkpoints` is the folder for the job's checkpoints, "" for none.  Methods raise
+    Refused.
     """
 
     def __init__(
@@ -127,14 +137,16 @@ class MountPlanner:
         known: MountSettings,
         ground: MountContext,
         uploads: Mapping[str, Supplied] = MappingProxyType({}),
+        storage: Mapping[str, StorageMapping] = MappingProxyType({}),
     ) -> None:
-        self._known, self.ground, self.uploads = known, ground, uploads
+        self._known, self.ground, self.uploads, self._storage = known, ground, uploads, storage
         self.bounds: list[MountSpec] = []
         self.codes: list[CodeSpec] = []
         self.datas: list[DataSpec] = []
         self.data_uris: list[str] = []
         self.shm_mib = 0
         self.login: dict[str, str] = {}
+        self.checkpoints = ""
         self.locations: dict[str, str] = {FILE_SYSTEM: known.file_system} if known.file_system else {}
 
     def lay(self, mount: Mount) -> None:
@@ -175,11 +187,46 @@ class MountPlanner:
         if path.startswith("/") and self.ground.can_bind and not any(lies_in(path, each) for each in there):
             self.own(path)
 
+    def lay_checkpoints(self, attempt: Path) -> None:
+        """Mount the folder for the checkpoints of an attempt's job.
+
+        Where some replica has no mounts all find it at its own path.
+        """
+        source = os.path.realpath(checkpoints.folder_of(attempt))
+        path = mount_paths.CHECKPOINTS if self.ground.can_bind else source
+        bound = MountSpec(path, MountKind.STORE, source, root=os.path.dirname(source))  # noqa: PTH120 a string
+        is_free = mount_paths.clash(one.path for one in (*self.bounds, bound)) is None
+        if is_free and mount_paths.is_sayable(path):
+            self.bounds.append(bound)
+            self.checkpoints = path
+
+    def lay_home(self, name: str) -> None:
+        """Mount the home folder of the person, made when they have none yet.
+
+        Only where each person has a user id: elsewhere everybody could read it.
+        """
+        root = self._known.homes
+        if not root or self.ground.isolation is not Isolation.PERSONS or not _HOME_NAME.fullmatch(name):
+            return
+        bound = MountSpec(f"{HOMES}/{name}", MountKind.STORE, f"{root}/{name}", root=root)
+        if mount_paths.clash(one.path for one in (*self.bounds, bound)) is None:
+            self.bounds.append(bound)
+            self.locations[HOME_FOLDER] = bound.path
+
     def own(self, path: str, *, read_only: bool = False) -> int:
         """A folder of the replica's own at `path` in the job; answers its number among the bounds."""
         path = mount_paths.normalize(path)
         self._add(MountSpec(path, self._own_kind(path), read_only=read_only), there_anyway=False)
         return len(self.bounds) - 1
+
+    def share_temporary_folder(self) -> None:
+        """Give the containers of a replica one /tmp; its plain processes have one anyway."""
+        if not self.ground.contained:
+            return
+        bound = MountSpec(mount_paths.TMP, MountKind.EMPTY)
+        if self.ground.plain or mount_paths.clash(one.path for one in (*self.bounds, bound)) is not None:
+            raise refusal("mount_over", path=mount_paths.TMP)
+        self.bounds.append(bound)
 
     def _own_kind(self, path: str) -> MountKind:
         below = path.startswith(f"{mount_paths.WORK}/")
@@ -206,34 +253,34 @@ class MountPlanner:
         return None, self.lay_tree(upload, path, most, read_only=mount.read_only)
 
     def _mount_other(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
-        dataset = find_dataset(self._known.datasets, mount.id, uri, self.ground.asker.workspace)
-        if dataset is not None:
-            path = path or (dataset.path and mount_paths.normalize(dataset.path))
+        mapping = find_storage(self._storage, mount.id, uri, self.ground.asker.workspace)
+        if mapping is not None:
+            path = path or (mapping.path and mount_paths.normalize(mapping.path))
             if not path and mount.id:
                 raise refusal("mount_without_path", id=mount.id)
-            return self._mount_mapped(mount, dataset, uri, path)
+            return self._mount_mapped(mount, mapping, uri, path)
         if mount.id and not mount.uri:
-            raise refusal("mount_unknown", id=mount.id, setting=SETTING)
+            raise refusal("mount_unknown", id=mount.id)
         return self._mount_at(mount, uri, path)
 
     def _mount_mapped(
-        self, mount: Mount, dataset: Dataset, uri: str, path: str
+        self, mount: Mount, mapping: StorageMapping, uri: str, path: str
     ) -> tuple[MountSpec | None, str]:
-        """Mount the storage that the settings have for an id or an address."""
-        if dataset.read_only:
+        """Mount the storage that is mapped to an id or an address."""
+        if mapping.read_only:
             if mount.purpose is MountPurpose.OUTPUT:
-                raise refusal("mount_read_only", place=without_login(uri) or mount.id, setting=SETTING)
+                raise refusal("storage_read_only", place=without_login(uri) or mount.id)
             mount = mount.model_copy(update={"read_only": True})
-        if not dataset.bucket:
-            return self._mount_at(mount, dataset.folder, path)
-        found = remotes.read(dataset.bucket, dataset.options)
+        if not mapping.bucket:
+            return self._mount_at(mount, mapping.folder, path)
+        found = remotes.read(mapping.bucket, mapping.options)
         if not path:
             return None, mount.uri
         if found is None:
             raise refusal("mount_elsewhere", place=without_login(uri) or mount.id, path=path)
         found = replace(found, shown=without_login(uri) or mount.id)
         inside = remotes.named_hosts((found.endpoint,))
-        self._bring(mount, found, path, dataset.bucket_with_login, inside)
+        self._bring(mount, found, path, mapping.bucket_with_login, inside)
         return None, path
 
     def _mount_at(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
@@ -324,8 +371,8 @@ class MountPlanner:
         self.data_uris.append(uri)
 
     def knows(self, uri: str) -> bool:
-        """Tell whether the settings map an address elsewhere to storage of this site."""
-        return find_dataset(self._known.datasets, "", uri, self.ground.asker.workspace) is not None
+        """Tell whether an address elsewhere is mapped to storage of this site."""
+        return find_storage(self._storage, "", uri, self.ground.asker.workspace) is not None
 
     @property
     def data_rules(self) -> remotes.DataRules:

@@ -300,6 +300,43 @@ FAULT_TOLERANCE_ARGS: Final = Text(
     blank=True,
     help="Fault tolerance arguments: --enable-replace=true --enable-hang-detection=true …",
 )
+HANG_DETECTION: Final = Flag(
+    key="enabledHangDetection",
+    source=V1,
+    path="fault_tolerance.arguments",
+    partial=True,
+    help="Check whether the job hangs.",
+)
+HANG_MINUTES: Final = Integer(
+    key="hangDetectionTimeoutMinutes",
+    source=V1,
+    path="fault_tolerance.arguments",
+    partial=True,
+    most=Limit(10**9 - 1, CONSOLE),
+    help="Minutes without activity.",
+)
+FAULT_LIMIT: Final = Integer(
+    key="faultToleranceLimit",
+    source=V1,
+    path="fault_tolerance.arguments",
+    partial=True,
+    most=Limit(10**9 - 1, CONSOLE),
+    help="Maximum number of restarts.",
+)
+FAULT_CONFIG: Final = Group(
+    key="faultToleranceConfig",
+    source=V1,
+    path="*",
+    keys=(HANG_DETECTION, HANG_MINUTES, FAULT_LIMIT),
+    help="Hang detection and restarts, v1: read as the arguments of faultToleranceArgs.",
+)
+FAULT_CONFIG_ARGUMENTS: Final[Mapping[Flag | Integer, str]] = {
+    HANG_DETECTION: "enable-hang-detection",
+    HANG_MINUTES: "hang-detection-log-timeout-minutes",
+    FAULT_LIMIT: "max-num-of-unconditional-retry",
+}
+"""What v2 calls each key of v1's configuration."""
+
 ENABLE_TENSORBOARD: Final = Flag(
     key="enable",
     source=PAGE,
@@ -321,12 +358,32 @@ TENSORBOARD: Final = Group(
     keys=(ENABLE_TENSORBOARD, LOG_PATH),
     help="TensorBoard settings of the job.",
 )
+RETENTION: Final = Text(
+    key="retentionPeriod",
+    source=SDK,
+    path="reserve_after.seconds",
+    blank=True,
+    help="Time to keep the ended job and its files: 1m, 1h, 1d.",
+)
 ENABLE_BCCL: Final = Flag(
     key="enableBccl",
     source=PAGE,
     path="software.bccl",
     help="Load BCCL; AIHC requires at least 2 replicas with 8 GPUs each, RDMA, and A800 or HPAS.",
 )
+
+ALERTS: Final = "/alertConfig"
+"""Where the extras of a job have its alerts."""
+
+ALERT_ITEMS: Final = ("jobRunning", "jobFT", "jobFailed")
+"""Events of which the owner's notification channels tell where a job asks for an alert."""
+
+
+def list_alerts(value: object) -> tuple[str, ...]:
+    """Return the known events that an `alertConfig` names."""
+    items = value.get("alertItems") if isinstance(value, dict) else None
+    return tuple(item for item in ALERT_ITEMS if isinstance(items, list) and item in items)
+
 
 JOB: Final[tuple[AnyKey, ...]] = (
     NAME,
@@ -344,7 +401,7 @@ JOB: Final[tuple[AnyKey, ...]] = (
     Group(
         key="alertConfig",
         source=PAGE,
-        help="Alerts (ignored here, kept for AIHC).",
+        help="Alerts: the owner's notification channels tell of the events; the rest is kept for AIHC.",
         keys=(
             _kept_text("alertIds", "Alert IDs."),
             _kept_text("instanceId", "Monitoring instance."),
@@ -356,27 +413,8 @@ JOB: Final[tuple[AnyKey, ...]] = (
             _kept_text("severity", "Severity."),
         ),
     ),
-    _kept_text("retentionPeriod", "Time to keep the ended job: 1m, 1h, 1d.", SDK),
-    Group(
-        key="faultToleranceConfig",
-        source=V1,
-        help="Hang detection, v1 (ignored here, kept for AIHC).",
-        keys=(
-            Flag(key="enabledHangDetection", source=V1, help="Check whether the job hangs."),
-            Integer(
-                key="hangDetectionTimeoutMinutes",
-                source=V1,
-                most=Limit(2**31, CONSOLE),
-                help="Minutes without activity.",
-            ),
-            Integer(
-                key="faultToleranceLimit",
-                source=V1,
-                most=Limit(2**31, CONSOLE),
-                help="Maximum number of restarts.",
-            ),
-        ),
-    ),
+    RETENTION,
+    FAULT_CONFIG,
     _kept_text("resourcePoolId", "Resource pool; part of the URL, not of the body."),
 )
 """The keys of the whole body."""

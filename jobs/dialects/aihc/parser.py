@@ -9,13 +9,22 @@ from typing import Final
 
 from jobs.dialects import edit
 from jobs.dialects.aihc import data_sources, keys, resources
-from jobs.dialects.aihc.renderer import NO_AMOUNTS, SHAPE, V1, V1_SPELLING, render_spec
+from jobs.dialects.aihc.renderer import (
+    FAULT_CONFIG,
+    NO_AMOUNTS,
+    SHAPE,
+    UNITS,
+    V1,
+    V1_SPELLING,
+    render_spec,
+)
 from jobs.dialects.aihc.resources import NamedAmounts
+from jobs.dialects.argument_text import parse_arguments, set_argument
 from jobs.dialects.base import Parsed
 from jobs.dialects.commands import remark_on
 from jobs.dialects.document import Document
 from jobs.dialects.extras import Leftover, find_extras
-from jobs.dialects.fields import AnyKey, Group
+from jobs.dialects.fields import AnyKey, Flag, Group
 from jobs.dialects.findings import Findings
 from jobs.dialects.key_spellings import KEPT, keep_written, spellings
 from jobs.dialects.objects import (
@@ -36,11 +45,12 @@ from jobs.dialects.source import read
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import Variables, collect
 from jobs.spec import (
-    Check,
     CompletionPolicy,
+    FaultTolerance,
     Framework,
     JobSpec,
     RegistryAuth,
+    Reservation,
     Resources,
     RoleSpec,
     Software,
@@ -48,6 +58,7 @@ from jobs.spec import (
 )
 
 AIHC: Final = "AIHC"
+_PERIOD: Final = re.compile(rf"(?P<count>[0-9]{{1,5}})(?P<unit>[{''.join(UNITS)}])", re.IGNORECASE)
 _BCCL_REPLICAS: Final = 2
 _BCCL_CARDS: Final = 8
 _BCCL_GPUS: Final = re.compile(r"a800|hpas", re.IGNORECASE)
@@ -180,8 +191,9 @@ class BodyReader:
             },
             "mounts": tuple(filter(None, map(data_sources.read, job.requests(keys.DATA_SOURCES)))),
             "software": Software(**read_fields(job, (keys.ENABLE_BCCL,))),
-            "fault_tolerance": Check(**read_fields(job, (keys.FAULT_TOLERANCE, keys.FAULT_TOLERANCE_ARGS))),
+            "reserve_after": _read_retention(job),
         }
+        self._config, self._fields["fault_tolerance"] = _read_fault_tolerance(job)
         board = job.group(keys.TENSORBOARD)
         rules = keys.ENABLE_TENSORBOARD, keys.LOG_PATH
         said = read_fields(board, rules)
@@ -219,12 +231,19 @@ class BodyReader:
         spelling = self._collect_spelling(keep_written(spellings(body, rules), said), said)
         if spelling:
             extras[KEPT] = spelling
-        rest = (left for left in find_extras(body, said, rules, keys.NAMES) if not _is_said(left))
-        return extras | keep_leftovers(rest, self.request.findings)
+        rest = [left for left in find_extras(body, said, rules, keys.NAMES) if not _is_said(left)]
+        for left in rest:
+            if left.name == keys.ALERTS and (alerts := keys.list_alerts(left.value)):
+                extras[left.name] = left.value
+                self.request.findings.note("alerts_told", left.pointer, items=", ".join(alerts))
+        others = (left for left in rest if left.name not in extras)
+        return extras | keep_leftovers(others, self.request.findings)
 
     def _form(self, spec: JobSpec) -> dict[str, object]:
         """Return the extras that tell which of several forms the body has."""
         extras: dict[str, object] = {V1: True} if self._is_v1() else {}
+        if self._config:
+            extras[FAULT_CONFIG] = self._config
         silent = [role.name for role in self._roles if role.amounts.is_empty]
         if silent:
             extras[NO_AMOUNTS] = silent
@@ -282,6 +301,35 @@ def _read_framework(job: Request) -> Framework | None:
             stricter=keys.PAGE,
         )
     return Framework(meaning) if meaning else None
+
+
+def _read_fault_tolerance(job: Request) -> tuple[list[str], FaultTolerance]:
+    """Return the keys of v1's configuration that count, and the fault tolerance with them as arguments.
+
+    An argument of v2 beside them comes first.
+    """
+    check = FaultTolerance(**read_fields(job, (keys.FAULT_TOLERANCE, keys.FAULT_TOLERANCE_ARGS)))
+    config, said, text = job.group(keys.FAULT_CONFIG), [], check.arguments
+    for rule, name in keys.FAULT_CONFIG_ARGUMENTS.items():
+        if not config.has(rule) or name in parse_arguments(check.arguments):
+            continue
+        value = config.flag(rule) if isinstance(rule, Flag) else config.integer(rule)
+        text = set_argument(text, name, str(value).lower())
+        said.append(rule.key)
+    return said, check.model_copy(update={"arguments": text})
+
+
+def _read_retention(job: Request) -> Reservation | None:
+    """Read how long the ended job is kept; nothing for none."""
+    text, key = job.text(keys.RETENTION).strip(), keys.RETENTION.key
+    if not text:
+        return None
+    match = _PERIOD.fullmatch(text)
+    if match is None:
+        job.findings.problem("not_a_period", job.at(key), keys.SDK, key=key, value=text[:60])
+        return None
+    seconds = int(match["count"]) * UNITS[match["unit"].lower()]
+    return Reservation(seconds=seconds) if seconds else None
 
 
 def _is_said(left: Leftover) -> bool:

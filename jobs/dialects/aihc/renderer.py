@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
 from jobs.dialects import fault_arguments
 from jobs.dialects.aihc import data_sources, keys, resources
+from jobs.dialects.argument_text import parse_arguments, set_argument
 from jobs.dialects.extras import restore_extras
+from jobs.dialects.fault_arguments import BY_NAME
+from jobs.dialects.fields import Flag
 from jobs.dialects.key_spellings import KEPT, restore_spellings
 from jobs.dialects.objects import (
     as_list,
@@ -19,7 +23,7 @@ from jobs.dialects.objects import (
 )
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import Framework, JobSpec, Resources, RoleSpec, TensorBoard
+from jobs.spec import Framework, JobSpec, Reservation, Resources, RoleSpec, TensorBoard
 
 V1: Final = "v1"
 """An extra: the body is of protocol v1, which has the command inside of `jobSpec`."""
@@ -32,6 +36,12 @@ SHAPE: Final = "job_spec"
 
 NO_AMOUNTS: Final = "no_amounts"
 """An extra: the roles that the text gives no resources."""
+
+FAULT_CONFIG: Final = "fault_config"
+"""An extra: the keys of v1's `faultToleranceConfig` by which the text says arguments of fault tolerance."""
+
+UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60}
+"""Seconds in each unit of a retention period, the longest unit first."""
 
 _WORDS: Final = {Framework.TENSORFLOW: "TFJob", Framework.MPI: "MPIJob"}
 _WORKER: Final = "Worker"
@@ -50,6 +60,7 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     is_v1 = bool(extras.get(V1))
     check = spec.fault_tolerance
     is_foreign = fault_arguments.are_of(fault_arguments.Vendor.DLC, check.arguments)
+    config, arguments = _fault_config("" if is_foreign else check.arguments, extras)
     return {
         **write_fields((keys.NAME, keys.QUEUE), spec),
         keys.JOB_TYPE.key: _WORDS.get(_framework(spec), "PyTorchJob"),
@@ -62,11 +73,24 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
                 keys.DATA_SOURCES.key: [*filter(None, map(data_sources.write, spec.mounts))],
                 keys.ENABLE_BCCL.key: spec.software.bccl,
                 keys.FAULT_TOLERANCE.key: check.enabled,
-                keys.FAULT_TOLERANCE_ARGS.key: "" if is_foreign else check.arguments,
+                keys.FAULT_TOLERANCE_ARGS.key: arguments,
+                keys.FAULT_CONFIG.key: config,
                 keys.TENSORBOARD.key: _tensorboard(spec.tensorboard),
+                keys.RETENTION.key: _retention(spec.reserve_after),
             }
         ),
     }
+
+
+def _fault_config(arguments: str, extras: Mapping[str, object]) -> tuple[JsonObject, str]:
+    """Return v1's configuration of fault tolerance, where the text has one, and the arguments without it."""
+    config: JsonObject = {}
+    for rule, name in keys.FAULT_CONFIG_ARGUMENTS.items():
+        value = parse_arguments(arguments).get(name)
+        if rule.key in as_list(extras.get(FAULT_CONFIG)) and value and BY_NAME[name].fits(value):
+            config[rule.key] = value.lower() == "true" if isinstance(rule, Flag) else int(value)
+            arguments = set_argument(arguments, name, "")
+    return config, arguments
 
 
 def _framework(spec: JobSpec) -> Framework:
@@ -148,3 +172,11 @@ def _tensorboard(board: TensorBoard | None) -> JsonObject:
     if board is None:
         return {}
     return {keys.ENABLE_TENSORBOARD.key: board.enabled, **write_fields((keys.LOG_PATH,), board)}
+
+
+def _retention(kept: Reservation | None) -> str:
+    """Return how long an ended job is kept, in the longest unit that fits, else in minutes."""
+    if kept is None:
+        return ""
+    unit = next((unit for unit, seconds in UNITS.items() if kept.seconds % seconds == 0), "m")
+    return f"{math.ceil(kept.seconds / UNITS[unit])}{unit}"

@@ -426,6 +426,9 @@ NAMES: Final = {
     "CustomEnvs": by("Key"),
     CREDENTIAL_ITEMS.key: by(),
     CREDENTIAL_ROLES.key: by(),
+    role_keys.INIT_CONTAINERS.key: by("Name"),
+    role_keys.SIDECARS.key: by("Name"),
+    role_keys.CONTAINER_ENV: by("Name"),
 }
 """What tells the elements of lists apart."""
 

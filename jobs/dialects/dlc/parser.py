@@ -134,6 +134,9 @@ class RequestReader:
                     completion=completion,
                     bid=role.bid,
                     nodes=role.nodes,
+                    init_containers=role.init_containers,
+                    sidecars=role.sidecars,
+                    shared_paths=role.shared_paths,
                 )
                 for role, completion in zip(self._roles, self._completions, strict=True)
             ),

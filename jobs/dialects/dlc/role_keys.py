@@ -1,6 +1,6 @@
 """Keys of one element of DLC's `JobSpecs`, a role, and rules for keys that are kept for DLC alone.
 
-None of the latter is ever executed here: side containers, init containers and hooks run only where DLC runs.
+None of the latter is ever executed here: hooks, say, run only where DLC runs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from jobs.dialects.fields import (
 from jobs.spec import Resources
 
 MOST: Final = 1000
+
+CONTAINER_ENV: Final = "Env"
+"""The key of a container's environment variables."""
 
 
 def stored_text(key: str, help_text: str, source: str = SDK_NEW) -> Text:
@@ -75,23 +78,32 @@ SECURITY_CONTEXT_KEYS: Final = (
 )
 
 
-def _containers(key: str, help_text: str) -> Records:
+def _containers(key: str, path: str, help_text: str) -> Records:
+    """Return the key of a list of containers, which the field of a role at `path` holds."""
+
+    def words(name: str, member: str, about: str) -> Texts:
+        return Texts(key=name, source=PAGE, path=f"{path}[].{member}", help=about)
+
+    def text(name: str, member: str, about: str) -> Text:
+        return Text(key=name, source=PAGE, path=f"{path}[].{member}", help=about, blank=True)
+
+    variable = (text("Name", "env", "Name of the variable."), text("Value", "env", "Value of the variable."))
     return Records(
         key=key,
         source=PAGE,
+        path=path,
         keys=(
-            stored_text("Name", "Name of the container.", PAGE),
-            stored_text("Image", "Image of the container.", PAGE),
-            _texts("Command", "Command, as a list of words.", PAGE),
-            _texts("Args", "Arguments of the command.", PAGE),
-            stored_text("WorkingDir", "Working directory of the command.", PAGE),
+            text("Name", "name", "Name of the container."),
+            text("Image", "image", "Image of the container. If omitted, the main one's."),
+            words("Command", "command", "Command, as a list of words. If omitted, the image's."),
+            words("Args", "args", "Arguments of the command."),
+            text("WorkingDir", "working_dir", "Working directory of the command."),
             Records(
-                key="Env",
+                key=CONTAINER_ENV,
                 source=PAGE,
-                keys=(
-                    stored_text("Name", "Name of the variable.", PAGE),
-                    stored_text("Value", "Value of the variable.", PAGE),
-                ),
+                path=f"{path}[].env",
+                partial=True,
+                keys=variable,
                 identity="Name",
                 most=MOST,
                 help="Environment variables of this container.",
@@ -113,18 +125,38 @@ def _containers(key: str, help_text: str) -> Records:
     )
 
 
+def split_container_keys(rule: Records) -> tuple[list[Text | Texts], Records]:
+    """Return the keys of a container that fill one field of its own each, and that of its variables."""
+    simple = [key for key in rule.keys if isinstance(key, (Text, Texts))]
+    return simple, next(key for key in rule.keys if isinstance(key, Records))
+
+
 def _hook(key: str, help_text: str) -> Group:
     command = _texts("Command", "Command to run, as a list of words.", SDK_17)
     return _group(key, help_text, (_group("Exec", "A command to run.", (command,), SDK_17),), SDK_17)
 
 
-EXTRA_POD_SPEC: Final = _group(
-    "ExtraPodSpec",
-    "Sidecar containers and volumes (ignored here, kept for DLC).",
-    (
-        _containers("InitContainers", "Containers that run before the main one."),
-        _containers("SideCarContainers", "Sidecar containers."),
-        _texts("SharedVolumeMountPaths", "Paths shared by all containers of a node.", PAGE),
+INIT_CONTAINERS: Final = _containers(
+    "InitContainers", "roles[].init_containers", "Containers that run before the main one, in their order."
+)
+SIDECARS: Final = _containers(
+    "SideCarContainers", "roles[].sidecars", "Containers that run beside the main one."
+)
+SHARED_PATHS: Final = Texts(
+    key="SharedVolumeMountPaths",
+    source=PAGE,
+    path="roles[].shared_paths",
+    help="Paths shared by all containers of a node.",
+)
+EXTRA_POD_SPEC: Final = Group(
+    key="ExtraPodSpec",
+    source=PAGE,
+    path="*",
+    help="Init containers, sidecar containers and the volumes that they share.",
+    keys=(
+        INIT_CONTAINERS,
+        SIDECARS,
+        SHARED_PATHS,
         Bag(key="PodAnnotations", source=PAGE, help="Annotations of the pods."),
         Bag(key="PodLabels", source=PAGE, help="Labels of the pods."),
         _group(
@@ -137,7 +169,6 @@ EXTRA_POD_SPEC: Final = _group(
             "MainContainerSecurityContext", "Security settings of the main container.", SECURITY_CONTEXT_KEYS
         ),
     ),
-    PAGE,
 )
 
 MIN_REPLICAS: Final = Integer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -13,7 +13,7 @@ from jobs.dialects.dlc import role_keys as keys
 from jobs.dialects.dlc.completion import Participant
 from jobs.dialects.dlc.job_types import JobType
 from jobs.dialects.dlc.limits import PAGE
-from jobs.dialects.fields import Text
+from jobs.dialects.fields import Records, Text
 from jobs.dialects.objects import (
     read_fields,
     read_image,
@@ -25,7 +25,8 @@ from jobs.dialects.objects import (
 from jobs.dialects.record import nearest_key
 from jobs.dialects.request import Request
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import Bid, NodeChoice, Port, RegistryAuth, Resources, RoleSpec
+from jobs.dialects.variables import as_text, is_usable
+from jobs.spec import Bid, NodeChoice, PodContainer, Port, RegistryAuth, Resources, RoleSpec
 
 INSTANCE_TYPES: Final[Mapping[str, Mapping[str, int | str]]] = {
     "ecs.gn6e-c12g1.3xlarge": {"gpus": 1, "gpu_type": "V100", "cpu_milli": 12_000}
@@ -61,6 +62,9 @@ class DlcRole:
     is_chief: bool
     considered: bool
     least: int | None
+    init_containers: tuple[PodContainer, ...]
+    sidecars: tuple[PodContainer, ...]
+    shared_paths: tuple[str, ...]
 
     def amounts(self, *, rdma: bool) -> Resources:
         """Return the resources of each replica; called only when nothing was wrong with the file."""
@@ -70,7 +74,7 @@ class DlcRole:
 def read(role: Request, job_type: JobType | None, *, has_quota: bool) -> DlcRole:
     """Read one role."""
     bid, nodes, ports = _read_bid(role), _read_nodes(role), _read_ports(role)
-    scaling = role.group(keys.AUTO_SCALING_SPEC)
+    scaling, pod = role.group(keys.AUTO_SCALING_SPEC), role.group(keys.EXTRA_POD_SPEC)
     return DlcRole(
         pointer=role.pointer,
         type=_read_type(role, job_type),
@@ -85,6 +89,9 @@ def read(role: Request, job_type: JobType | None, *, has_quota: bool) -> DlcRole
         is_chief=role.flag(keys.IS_CHIEF),
         considered=role.flag(keys.CONSIDERED),
         least=scaling.optional_integer(keys.MIN_REPLICAS),
+        init_containers=tuple(_read_containers(pod, keys.INIT_CONTAINERS)),
+        sidecars=tuple(_read_containers(pod, keys.SIDECARS)),
+        shared_paths=pod.texts(keys.SHARED_PATHS),
     )
 
 
@@ -215,6 +222,27 @@ def _read_ports(role: Request) -> tuple[Port, ...]:
     return tuple(Port(label=label, begin_at=number) for label, number in ports.items())
 
 
+def _read_containers(pod: Request, rule: Records) -> Iterator[PodContainer]:
+    """Yield the containers of a list; an empty one is none."""
+    simple, variables = keys.split_container_keys(rule)
+    for container in pod.requests(rule):
+        if container.raw:
+            env = _read_variables(container, variables)
+            yield PodContainer(**read_fields(container, simple), env=env)
+
+
+def _read_variables(container: Request, rule: Records) -> dict[str, str]:
+    """Return the variables of a container, in which placeholders stand for secrets."""
+    found: dict[str, str] = {}
+    for item in container.requests(rule):
+        name = as_text(item.value.get("Name"))
+        if is_usable(name):
+            found[name] = as_text(item.value.get("Value"))
+        elif item.value:
+            item.findings.note("env_name_unusable", item.pointer, name=name)
+    return found
+
+
 # --- writing ---------------------------------------------------------------------------------------------
 
 
@@ -244,9 +272,34 @@ def write(
                 keys.CONSIDERED.key: part.considered,
                 keys.IS_CHIEF.key: part.is_chief,
                 keys.USER_COMMAND.key: role.command if role.command != command else "",
+                keys.EXTRA_POD_SPEC.key: _write_pod(role),
             }
         ),
     }
+
+
+def _write_pod(role: RoleSpec) -> JsonObject:
+    return without_empty(
+        {
+            keys.INIT_CONTAINERS.key: _write_containers(keys.INIT_CONTAINERS, role.init_containers),
+            keys.SIDECARS.key: _write_containers(keys.SIDECARS, role.sidecars),
+            **write_fields((keys.SHARED_PATHS,), role),
+        }
+    )
+
+
+def _write_containers(rule: Records, containers: Sequence[PodContainer]) -> list[JsonObject]:
+    simple, variables = keys.split_container_keys(rule)
+    return [
+        {
+            "Name": each.name,
+            **write_fields(simple, each),
+            **without_empty(
+                {variables.key: [{"Name": key, "Value": said} for key, said in each.env.items()]}
+            ),
+        }
+        for each in containers
+    ]
 
 
 def _write_size(has: Resources) -> JsonObject:

@@ -11,7 +11,7 @@ from jobs.dialects.dlc.limits import MOST_CUSTOM_PORTS, PAGE
 from jobs.dialects.objects import read_field, read_fields, read_texts, without_empty, write_fields
 from jobs.dialects.request import Request
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import Check, JobSpec, Reservation
+from jobs.spec import Check, FaultTolerance, JobSpec, Reservation
 
 DEFAULT_GRACE_S: Final = 30
 _RESERVATION: Final = (names.RESERVED_MINUTES, names.RESERVED_POLICY)
@@ -27,7 +27,7 @@ def read(job: Request, job_type: str) -> dict[str, Any]:
         "tags": read_texts(settings, names.TAGS),
         "framework_options": _read_advanced(settings, job_type),
         **read_fields(settings, (names.ENABLE_RDMA, names.CPU_AFFINITY)),
-        "fault_tolerance": Check(**read_fields(settings, (names.AIMASTER, names.AIMASTER_ARGS))),
+        "fault_tolerance": FaultTolerance(**read_fields(settings, (names.AIMASTER, names.AIMASTER_ARGS))),
         "sanity_check": Check(**read_fields(settings, (names.SANITY_CHECK, names.SANITY_CHECK_ARGS))),
         "reserve_after": _read_reservation(settings),
     }

@@ -254,9 +254,75 @@ CONTAINERS: Final = Records(
     ),
     identity="name",
     most=MOST,
-    help="Main container; sidecar containers are ignored (kept in the file).",
+    help="Main container; the others are sidecar containers.",
 )
 
+
+def _others(key: str, path: str, about: str) -> Records:
+    """Return the key of a list of containers, which the field of a role at `path` holds."""
+
+    def words(name: str, member: str, about: str) -> Texts:
+        return Texts(key=name, source=KUBERNETES, path=f"{path}[].{member}", help=about)
+
+    def text(name: str, member: str, about: str) -> Text:
+        return Text(key=name, source=KUBERNETES, path=f"{path}[].{member}", help=about, blank=True)
+
+    own = (
+        Text(
+            key="name",
+            source=KUBERNETES,
+            path=f"{path}[].name",
+            required=True,
+            help="Name of the container.",
+        ),
+        text("image", "image", "Container image."),
+        words("command", "command", "Program and its first arguments, run without a shell."),
+        words("args", "args", "Arguments of the command."),
+        text("workingDir", "working_dir", "Working directory of the command."),
+        replace(
+            ENV,
+            path=f"{path}[].env",
+            keys=(
+                replace(ENV_NAME, path=f"{path}[].env"),
+                replace(ENV_VALUE, path=f"{path}[].env"),
+                _map("valueFrom", "Source of the value in the cluster."),
+            ),
+        ),
+        replace(VOLUME_MOUNTS, path="roles[].shared_paths", keys=_OTHER_MOUNT),
+        Group(
+            key=RESOURCES.key,
+            source=KUBERNETES,
+            path="*",
+            keys=(
+                _map("limits", "Resource limits of the container."),
+                _map("requests", "Resource requests of the container."),
+                _list("claims", "Dynamic resource claims."),
+            ),
+            help="Resources of the container.",
+        ),
+        _list("ports", "Ports that the container listens on."),
+    )
+    named = {rule.key for rule in own}
+    rest = tuple(rule for rule in CONTAINERS.keys if rule.key not in named)
+    return Records(
+        key=key,
+        source=KUBERNETES,
+        path=path,
+        keys=(*own, *rest),
+        identity="name",
+        most=MOST,
+        help=about,
+    )
+
+
+_OTHER_MOUNT: Final = tuple(
+    replace(rule, path="roles[].shared_paths") if rule in (MOUNT_PATH, MOUNT_NAME) else replace(rule, path="")
+    for rule in VOLUME_MOUNTS.keys
+)
+INIT_CONTAINERS: Final = _others(
+    "initContainers", "roles[].init_containers", "Containers that run before the main one, in their order."
+)
+SIDECARS: Final = _others("containers", "roles[].sidecars", "Containers that run beside the main one.")
 VOLUME_NAME: Final = Text(key="name", source=KUBERNETES, path="mounts", required=True, help="Volume name.")
 VOLUMES: Final = Records(
     key="volumes",
@@ -333,7 +399,7 @@ POD: Final = Group(
         NODE_SELECTOR,
         AFFINITY,
         GRACE,
-        _list("initContainers", "Containers that run before the main one."),
+        INIT_CONTAINERS,
         _list("tolerations", "Tolerated taints."),
         _list("imagePullSecrets", "Registry credentials."),
         _list("topologySpreadConstraints", "Topology spread of the pods."),
@@ -382,11 +448,20 @@ REPLICAS: Final = Integer(
 RESTART_POLICY: Final = Choice(
     key="restartPolicy",
     source=OPERATOR,
-    path="retry",
+    path="roles[].restart.condition",
     meanings={word: word for word in ("Never", "OnFailure", "Always", "ExitCode")},
     help="Restart policy of the pods.",
 )
 ROLE: Final[tuple[AnyKey, ...]] = (REPLICAS, RESTART_POLICY, TEMPLATE)
+_SIDECARS_OF_TABLES: Final = replace(
+    SIDECARS, keys=tuple(rule for rule in SIDECARS.keys if rule.path.startswith(f"{SIDECARS.path}[]"))
+)
+_POD_OF_TABLES: Final = replace(POD, keys=(*POD.keys, _SIDECARS_OF_TABLES))
+_ROLE_OF_TABLES: Final = (
+    *(REPLICAS, RESTART_POLICY),
+    replace(TEMPLATE, keys=(_POD_OF_TABLES, *TEMPLATE.keys[1:])),
+)
+"""In a table, sidecars stand apart from the main container, with which they share a list."""
 
 NAME: Final = Text(
     key="name",
@@ -438,7 +513,7 @@ TIME_LIMIT: Final = Integer(
 BACKOFF: Final = Integer(
     key="backoffLimit",
     source=OPERATOR,
-    path="retry.limit",
+    path="retry",
     least=Limit(0, OPERATOR),
     most=MOST_SECONDS,
     help="Number of restarts of failed pods before the job fails.",
@@ -494,6 +569,15 @@ MIN_REPLICAS: Final = Integer(
     most=MOST_SECONDS,
     help="Number of workers with which the job goes on.",
 )
+MAX_RESTARTS: Final = Integer(
+    key="maxRestarts",
+    source=OPERATOR,
+    path="roles[].restart.limit",
+    partial=True,
+    least=Limit(0, OPERATOR),
+    most=MOST_SECONDS,
+    help="PyTorchJob: restarts of a worker's processes by torchrun.",
+)
 ELASTIC_POLICY: Final = Group(
     key="elasticPolicy",
     source=OPERATOR,
@@ -508,7 +592,7 @@ ELASTIC_POLICY: Final = Group(
         _list("rdzvConf", "Settings of the rendezvous.", OPERATOR),
         _flag("standalone", "Run torchrun on one node.", OPERATOR),
         _count("nProcPerNode", "Processes per pod.", OPERATOR),
-        _count("maxRestarts", "Number of restarts.", OPERATOR),
+        MAX_RESTARTS,
         _list("metrics", "Metrics for scaling.", OPERATOR),
     ),
     help="PyTorchJob: elastic scaling of workers.",
@@ -577,7 +661,7 @@ def for_tables() -> tuple[AnyKey, ...]:
                 key=role,
                 source=OPERATOR,
                 path="roles",
-                keys=ROLE if (kind, role) == (full, name) else (REPLICAS,),
+                keys=_ROLE_OF_TABLES if (kind, role) == (full, name) else (REPLICAS,),
                 help="",
             )
             for role in kind.roles
@@ -606,6 +690,7 @@ def _whole(specs: tuple[AnyKey, ...], void: tuple[AnyKey, ...] = ()) -> tuple[An
 
 IDENTITIES: Final = {
     CONTAINERS.key: "name",
+    INIT_CONTAINERS.key: "name",
     ENV.key: "name",
     PORTS.key: "containerPort",
     VOLUME_MOUNTS.key: "mountPath",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.spec import CompletionPolicy, Framework, JobSpec
+from jobs.spec import CompletionPolicy, Framework, JobSpec, RestartCondition
 
 OPERATOR: Final = "training-operator v1.9"
 MPI_OPERATOR: Final = "mpi-operator v0.6"
@@ -20,6 +20,7 @@ ALL_WORKERS: Final = "AllWorkers"
 ALWAYS: Final = "Always"
 NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
+EXIT_CODE: Final = "ExitCode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,11 @@ def completions(
     }
 
 
+def is_elastic(kind: JobKind, role: str) -> bool:
+    """Whether the elasticPolicy is about this role: the workers of a PyTorchJob."""
+    return kind.name == "PyTorchJob" and role == "Worker"
+
+
 def with_minimum(
     kind: JobKind, policy: CompletionPolicy, replicas: int, least: int | None
 ) -> CompletionPolicy:
@@ -204,3 +210,14 @@ def retry_limit(policies: Collection[str], backoff: int | None) -> int | None:
     if all(policy == NEVER for policy in policies):
         return 0
     return backoff
+
+
+def condition_for(policy: str, policies: Collection[str]) -> RestartCondition:
+    """The ends of a role of this restart policy that are retried; `policies` are those of all roles.
+
+    Where all of them are Never the job has no retries, so that nothing is left to say of a role.
+    """
+    if policy == EXIT_CODE:
+        return RestartCondition.EXIT_CODE
+    is_left_out = policy == NEVER and any(each != NEVER for each in policies)
+    return RestartCondition.NEVER if is_left_out else RestartCondition.FAILURE

@@ -31,7 +31,7 @@ from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import as_text
 from jobs.dialects.yaml_text.rules import KUBERNETES
-from jobs.spec import JobSpec, Mount, RetryPolicy, RoleSpec
+from jobs.spec import JobSpec, Mount, RestartPolicy, RetryPolicy, RoleSpec
 
 GROUP: Final = "kubeflow.org/"
 
@@ -105,7 +105,8 @@ def _read_kind(value: JsonObject, findings: Findings) -> JobKind | None:
 def _volume_forms(role: roles.KubeflowRole, mounts: Sequence[Mount]) -> dict[str, object]:
     """Return the extras for places of the job that a role does not mount, and for names of its volumes."""
     own = {mount.path for mount in role.volumes.mounts}
-    there = [mount for mount in mounts if mount.path in own]
+    shared = [volumes.shared_folder(path) for path in role.shared_paths]
+    there = [*shared, *(mount for mount in mounts if mount.path in own)]
     _volumes, written = volumes.write(there, role.resources.shm_mib, {})
     usual = {str(mount["mountPath"]): str(mount["name"]) for mount in written}
     names = role.volumes.names
@@ -143,7 +144,9 @@ class ManifestReader:
         self._fields["quota"] = policy.group(keys.SCHEDULING).text(keys.QUEUE)
         self._success = spec.choice(keys.SUCCESS_POLICY)
         self._dynamic = spec.flag(keys.DYNAMIC)
-        self._least = spec.group(keys.ELASTIC_POLICY).optional_integer(keys.MIN_REPLICAS)
+        elastic = spec.group(keys.ELASTIC_POLICY)
+        self._least = elastic.optional_integer(keys.MIN_REPLICAS)
+        self._restarts = elastic.optional_integer(keys.MAX_RESTARTS)
         specs = next(rule for rule in whole.keys if isinstance(rule, Group) and rule.key == kind.specs)
         self._roles = tuple(self._read_roles(spec, specs)) if spec.raw else ()
 
@@ -202,7 +205,7 @@ class ManifestReader:
         if "Worker" in policies:
             elastic = kinds.with_minimum(self._kind, policies["Worker"], counts["Worker"], self._least)
             policies = {**policies, "Worker": elastic}
-        restarts = [role.restart or self._kind.restart for role in self._roles]
+        restarts = {role.name: role.restart or self._kind.restart for role in self._roles}
         mounts: dict[str, Mount] = {}
         for mount in (each for role in self._roles for each in role.volumes.mounts):
             mounts.setdefault(mount.path, mount)
@@ -218,8 +221,15 @@ class ManifestReader:
                     resources=role.resources,
                     ports=role.ports,
                     completion=policies[role.name],
+                    restart=RestartPolicy(
+                        condition=kinds.condition_for(restarts[role.name], restarts.values()),
+                        limit=self._restarts if kinds.is_elastic(self._kind, role.name) else None,
+                    ),
                     env={name: each for name, each in role.variables.plain.items() if name not in shared},
                     nodes=role.nodes,
+                    init_containers=role.others.init_containers,
+                    sidecars=role.others.sidecars,
+                    shared_paths=role.shared_paths,
                 )
                 for role in self._roles
             ),
@@ -227,8 +237,8 @@ class ManifestReader:
             secret_env=secret,
             mounts=tuple(mounts.values()),
             retry=RetryPolicy(
-                limit=kinds.retry_limit(restarts, self._backoff),
-                on_success=all(each == kinds.ALWAYS for each in restarts),
+                limit=kinds.retry_limit(restarts.values(), self._backoff),
+                on_success=all(each == kinds.ALWAYS for each in restarts.values()),
             ),
             grace_s=next((role.grace_s for role in self._roles if role.grace_s is not None), 30),
         )

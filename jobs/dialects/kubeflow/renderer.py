@@ -8,12 +8,21 @@ from typing import Any, Final
 
 from jobs.dialects.extras import restore_extras
 from jobs.dialects.key_spellings import restore_spellings
-from jobs.dialects.kubeflow import commands, keys, kinds, resources, roles, volumes
-from jobs.dialects.kubeflow.kinds import ALWAYS, NEVER, ON_FAILURE, V1, V2BETA1, WORKER_COMMANDS, JobKind
+from jobs.dialects.kubeflow import commands, containers, keys, kinds, resources, roles, volumes
+from jobs.dialects.kubeflow.kinds import (
+    ALWAYS,
+    EXIT_CODE,
+    NEVER,
+    ON_FAILURE,
+    V1,
+    V2BETA1,
+    WORKER_COMMANDS,
+    JobKind,
+)
 from jobs.dialects.objects import as_list, as_object, secret_placeholders, without_empty, write_fields
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import JobSpec, RetryPolicy, RoleSpec
+from jobs.spec import JobSpec, RestartCondition, RetryPolicy, RoleSpec
 
 API: Final = "api_version"
 """An extra: the apiVersion, where it is not the usual one."""
@@ -93,9 +102,7 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
                     keys.RUN_POLICY.key: _run_policy(spec, extras),
                     keys.SUCCESS_POLICY.key: kinds.policy_for(kind, wanted, counts),
                     keys.DYNAMIC.key: kinds.is_dynamic(kind, wanted),
-                    keys.ELASTIC_POLICY.key: without_empty(
-                        {keys.MIN_REPLICAS.key: kinds.minimum_for(kind, wanted, counts)}
-                    ),
+                    keys.ELASTIC_POLICY.key: _elastic_policy(kind, own),
                 }
             ),
             kind.specs: {
@@ -104,6 +111,16 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
             },
         },
     }
+
+
+def _elastic_policy(kind: JobKind, own: Mapping[str, RoleSpec]) -> JsonObject:
+    wanted = {name: role.completion for name, role in own.items()}
+    least = kinds.minimum_for(kind, wanted, {name: role.replicas for name, role in own.items()})
+    policy: JsonObject = without_empty({keys.MIN_REPLICAS.key: least})
+    for name, role in own.items():
+        if kinds.is_elastic(kind, name) and role.restart.limit is not None:
+            policy[keys.MAX_RESTARTS.key] = role.restart.limit
+    return policy
 
 
 def _run_policy(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -132,10 +149,19 @@ def _restarts(
     same_end = all(policy == ALWAYS for policy in meant) == retry.on_success
     never = all(policy == NEVER for policy in meant)
     told = never or retry.limit != 0 or retry.on_success or backoff == 0
-    if forms and same_limit and same_end and told:
+    same_ends = all(
+        kinds.condition_for(policy, meant) == role.restart.condition
+        for policy, role in zip(meant, own.values(), strict=True)
+    )
+    if forms and same_limit and same_end and same_ends and told:
         return said
     policy = ALWAYS if retry.on_success else NEVER if retry.limit == 0 else ON_FAILURE
-    return dict.fromkeys(own, policy)
+    words = {
+        RestartCondition.FAILURE: policy,
+        RestartCondition.EXIT_CODE: EXIT_CODE,
+        RestartCondition.NEVER: NEVER,
+    }
+    return {name: NEVER if policy == NEVER else words[role.restart.condition] for name, role in own.items()}
 
 
 def _role(
@@ -148,7 +174,8 @@ def _role(
     api: str,
 ) -> JsonObject:
     absent = as_list(forms.get(ABSENT))
-    mounts = [each for each in spec.mounts if each.path not in absent]
+    shared = [volumes.shared_folder(path) for path in role.shared_paths]
+    mounts = [*shared, *(each for each in spec.mounts if each.path not in absent)]
     names = {str(path): str(each) for path, each in as_object(forms.get(VOLUMES)).items()}
     written, mounted = volumes.write(mounts, role.resources.shm_mib, names)
     variables = {**spec.env, **secret_placeholders(spec), **role.env}
@@ -156,8 +183,11 @@ def _role(
         role.resources, as_list(forms.get("silent")), str(forms.get("gpu", "")), str(forms.get("rdma", ""))
     )
     own = api if kind.name == "MPIJob" and name == "Worker" else ""
+    called = str(forms.get("container") or kind.container)
+    common = [each for each in mounted if each["mountPath"] in role.shared_paths]
+    first, beside = containers.write(role, called, as_object(forms.get(containers.NATIVE)), common)
     container = {
-        keys.CONTAINER_NAME.key: str(forms.get("container") or kind.container),
+        keys.CONTAINER_NAME.key: called,
         **write_fields((keys.IMAGE,), role),
         **_words(role.command, forms.get("words"), variables, own),
         **without_empty(
@@ -171,9 +201,10 @@ def _role(
     }
     labels = {**role.nodes.labels, **without_empty({keys.GPU_PRODUCT: role.resources.gpu_type})}
     pod: JsonObject = {
-        keys.CONTAINERS.key: [container],
+        keys.CONTAINERS.key: [container, *beside],
         **without_empty(
             {
+                keys.INIT_CONTAINERS.key: first,
                 keys.VOLUMES.key: written,
                 keys.NODE_SELECTOR.key: labels,
                 keys.AFFINITY.key: roles.write_affinity(role.nodes),

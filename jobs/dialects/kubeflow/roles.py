@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from jobs.dialects.commands import remark_on
 from jobs.dialects.fields import AnyKey, Group, Records, Text, Texts
-from jobs.dialects.kubeflow import commands, keys, volumes
+from jobs.dialects.kubeflow import commands, containers, keys, volumes
 from jobs.dialects.kubeflow import resources as amounts
+from jobs.dialects.kubeflow.containers import OtherContainers
 from jobs.dialects.kubeflow.keys import OBJECTS
 from jobs.dialects.kubeflow.kinds import OPERATOR, WORKER_COMMANDS, JobKind
 from jobs.dialects.kubeflow.volumes import MountedVolumes
@@ -69,6 +70,8 @@ class KubeflowRole:
     ports: tuple[Port, ...]
     nodes: NodeChoice
     grace_s: int | None
+    others: OtherContainers
+    shared_paths: tuple[str, ...]
     forms: Mapping[str, object]
 
 
@@ -111,8 +114,8 @@ def _read_role(role: ManifestObject, kind: JobKind, api: str, name: str) -> Iter
         findings.problem("too_great", where, OPERATOR, key=key, value=replicas, most=1)
     restart = role.choice(keys.RESTART_POLICY)
     pod = role.group(keys.TEMPLATE).group(keys.POD)
-    containers = list(pod.requests(keys.CONTAINERS))
-    main = _find_main(containers, kind)
+    found = list(pod.requests(keys.CONTAINERS))
+    main = _find_main(found, kind)
     if main is None:
         if not pod.has(keys.CONTAINERS) and not pod.raw:
             findings.problem("required", pod.pointer, keys.KUBERNETES, key=keys.CONTAINERS.key)
@@ -124,38 +127,41 @@ def _read_role(role: ManifestObject, kind: JobKind, api: str, name: str) -> Iter
     mounted = reader.read_volumes()
     shared = {} if mounted.shm_mib is None else {"shm_mib": mounted.shm_mib}
     gpu_type = label if isinstance(label, str) else ""
+    image = read_image(main, keys.IMAGE, main.pointer)
+    beside = [each for each in found if each is not main]
+    others = containers.read(list(pod.requests(keys.INIT_CONTAINERS)), beside, image)
+    shared_paths = tuple(mounted.take_shared(others.find_shared(mounted.names)))
     called = main.text(keys.CONTAINER_NAME)
     forms = {
         "container": called if called != kind.container else "",
         **reader.find_resource_names(has, named),
         "restart": restart,
+        containers.NATIVE: dict(others.native),
     }
     yield KubeflowRole(
         name=name,
         replicas=replicas,
         restart=restart,
         command=command,
-        image=read_image(main, keys.IMAGE, main.pointer),
+        image=image,
         resources=has.model_copy(update={"gpu_type": gpu_type, **shared}),
         volumes=mounted,
         variables=reader.variables,
         ports=reader.read_ports(),
         nodes=_read_nodes(pod),
         grace_s=pod.integer(keys.GRACE) if pod.has(keys.GRACE) else None,
+        others=others,
+        shared_paths=shared_paths,
         forms={**reader.find_words(command), **without_empty(forms)},
     )
 
 
-def _find_main(containers: Sequence[ManifestObject], kind: JobKind) -> ManifestObject | None:
-    """Return the container of the kind's name, else the first; the others are noted."""
-    if not containers:
+def _find_main(found: Sequence[ManifestObject], kind: JobKind) -> ManifestObject | None:
+    """Return the container of the kind's name, else the first."""
+    if not found:
         return None
-    named = [each for each in containers if each.value.get("name") == kind.container]
-    main = (named or [*containers])[0]
-    for each in containers:
-        if each is not main:
-            name = str(each.value.get("name", ""))
-            each.findings.note("container_kept", each.pointer, name=name)
+    named = [each for each in found if each.value.get("name") == kind.container]
+    main = (named or [*found])[0]
     if not named:
         name = kind.container
         main.findings.note("container_unnamed", main.at(keys.CONTAINER_NAME.key), name=name, source=OPERATOR)

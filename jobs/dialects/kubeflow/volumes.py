@@ -37,6 +37,23 @@ class MountedVolumes:
     mounts: list[Mount] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
+    def take_shared(self, paths: Sequence[str]) -> Iterator[str]:
+        """Take the mounts of empty folders at these paths, and yield the paths."""
+        for mount in list(self.mounts):
+            if mount.path in paths and is_shared_folder(mount):
+                self.mounts.remove(mount)
+                yield mount.path
+
+
+def shared_folder(path: str) -> Mount:
+    """Return the mount of an empty folder that all containers share."""
+    return Mount(uri=_EMPTY, path=path)
+
+
+def is_shared_folder(mount: Mount) -> bool:
+    """Tell whether a mount says no more than that."""
+    return mount == shared_folder(mount.path)
+
 
 def read(
     volumes: Sequence[Mapping[str, object]],

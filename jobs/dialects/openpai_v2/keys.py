@@ -180,7 +180,12 @@ COMPLETION: Final = Group(
     help="Completion policy: when this role decides the result of the job.",
 )
 TASK_RETRY_COUNT: Final = Integer(
-    key="taskRetryCount", source=OPENPAI, default=0, help="Number of retries for a single failed task."
+    key="taskRetryCount",
+    source=OPENPAI,
+    path="roles[].restart.limit",
+    default=None,
+    nullable=True,
+    help="Number of retries for a single failed task.",
 )
 DOCKER_IMAGE: Final = Text(
     key="dockerImage",

@@ -277,7 +277,7 @@ _OF_HIVED: Final = frozenset({_SKU_NUMBER, keys.SKU_TYPE.key, *keys.SKU_TYPE.ali
 def _rest_of_roles(root: FilePart) -> Iterator[tuple[str, object]]:
     for _name, part in root.read_named(keys.TASK_ROLES):
         for key, value in part.value.items():
-            if key not in part.table.by_name or (key == keys.TASK_RETRY_COUNT.key and value):
+            if key not in part.table.by_name:
                 yield part.at(key), value
         given = part.part(keys.RESOURCES)
         for key, value in given.value.items():

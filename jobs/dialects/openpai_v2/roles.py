@@ -16,7 +16,7 @@ from jobs.dialects.openpai_v2.prerequisites import Item, Prerequisites
 from jobs.dialects.openpai_v2.templates import Context
 from jobs.dialects.record import is_misspelt, nearest_key
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import CompletionPolicy, Port, Resources, RoleSpec
+from jobs.spec import CompletionPolicy, Port, Resources, RestartPolicy, RoleSpec
 
 OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount": keys.MIN_SUCCEEDED.key}
 """How drafts of v2 spelled the counts."""
@@ -29,6 +29,7 @@ class V2Role:
     name: str
     replicas: int
     completion: CompletionPolicy
+    restart: RestartPolicy
     image: str
     resources: Resources
     ports: dict[str, int]
@@ -52,6 +53,7 @@ class V2Role:
                 for label, count in self.ports.items()
             ),
             completion=self.completion,
+            restart=self.restart,
             env={name: value for name, value in self.script.env.items() if name not in env},
         )
 
@@ -75,7 +77,6 @@ def _read_role(
     image = items.get(prerequisites.IMAGE)
     if image is None:
         part.findings.note("no_image", part.at(keys.DOCKER_IMAGE.key), key=keys.DOCKER_IMAGE.key)
-    part.integer(keys.TASK_RETRY_COUNT)
     resources, ports = _read_resources(part)
     context = {**common, **{f"${kind}": item.value for kind, item in items.items()}}
     script = commands.read(_commands(part, added), context, part.findings)
@@ -84,6 +85,7 @@ def _read_role(
         name=name,
         replicas=part.integer(keys.INSTANCES),
         completion=_read_completion(part),
+        restart=RestartPolicy(limit=_count(part, keys.TASK_RETRY_COUNT)),
         image=image.uris[0] if image else "",
         resources=resources,
         ports=ports,
@@ -166,6 +168,8 @@ def write(role: JsonObject, there: RoleSpec | None, wanted: RoleSpec) -> JsonObj
         head: JsonObject = {keys.INSTANCES.key: 1, keys.COMPLETION.key: {}}
         role = {**head, **role}
     write_changes(role, (keys.INSTANCES,), there, wanted)
+    if (there.restart if there else RestartPolicy()).limit != wanted.restart.limit:
+        extras.set_member(role, keys.TASK_RETRY_COUNT.key, wanted.restart.limit)
     policy = dict(as_object(role.get(keys.COMPLETION.key)))
     before = there.completion if there else None
     write_changes(policy, (keys.MIN_FAILED, keys.MIN_SUCCEEDED), before, wanted.completion)

@@ -27,6 +27,9 @@ from jobs.dialects.fields import (
 )
 from jobs.spec import JobSpec
 
+_INIT: Final = "Containers that run one after the other before the command."
+_SIDECAR: Final = "Containers that run beside the command."
+
 HELPS: Final[Mapping[str, str]] = {
     "name": "Name of the job.",
     "description": "Description of the job.",
@@ -53,6 +56,9 @@ HELPS: Final[Mapping[str, str]] = {
     "roles[].completion": "Completion policy: when this role decides the result of the job.",
     "roles[].completion.min_failed": "Fail the job after this many failed replicas; null for never.",
     "roles[].completion.min_succeeded": "Complete the job after this many succeeded replicas; null for all.",
+    "roles[].restart": "Restarts because of replicas of this role.",
+    "roles[].restart.condition": "Failures that the job's retries are for.",
+    "roles[].restart.limit": "Restarts of the processes of one replica by torchrun, in an attempt.",
     "roles[].env": "Environment variables for this role only.",
     "roles[].bid": "A bid for preemptible resources.",
     "roles[].bid.discount_percent": "Maximum price, in percent of the market price.",
@@ -61,6 +67,20 @@ HELPS: Final[Mapping[str, str]] = {
     "roles[].nodes.only": "Names of nodes to use exclusively.",
     "roles[].nodes.never": "Names of nodes to exclude.",
     "roles[].nodes.labels": "Required node labels and values.",
+    **{
+        f"roles[].{kind}{member}": help_text
+        for kind, about in (("init_containers", _INIT), ("sidecars", _SIDECAR))
+        for member, help_text in {
+            "": about,
+            "[].name": "Name of the container.",
+            "[].image": "Image of the container. If empty, the role's.",
+            "[].command": "Command, as a list of words. If empty, the image's.",
+            "[].args": "Arguments of the command.",
+            "[].working_dir": "Working directory.",
+            "[].env": "Environment variables of this container.",
+        }.items()
+    },
+    "roles[].shared_paths": "Empty folders that all containers of a replica share.",
     "env": "Environment variables of the job; null removes a variable.",
     "registry_auth": "Credentials for the image registry.",
     "registry_auth.registry": "The registry.",
@@ -116,9 +136,15 @@ HELPS: Final[Mapping[str, str]] = {
     "fault_tolerance": "Automatic fault tolerance.",
     "fault_tolerance.enabled": "Whether enabled.",
     "fault_tolerance.arguments": "Arguments.",
+    "fault_tolerance.patterns": "Regular expressions; a line that matches one also restarts the job.",
     "sanity_check": "Node check before the start.",
     "sanity_check.enabled": "Whether enabled.",
     "sanity_check.arguments": "Arguments.",
+    "alert": "Alert by a threshold of a metric while the job runs.",
+    "alert.metric": "Metric: percent of the requested GPUs, CPU or memory, or the running time in minutes.",
+    "alert.comparison": "Side of the value on which the alert is sent.",
+    "alert.value": "Percent or minutes.",
+    "alert.minutes": "Minutes for which the condition must hold.",
     "tensorboard": "TensorBoard for the job.",
     "tensorboard.enabled": "Whether enabled.",
     "tensorboard.log_path": "Log folder that TensorBoard displays.",

@@ -191,7 +191,6 @@ class _Reader:
             resources=Resources(
                 cpu_milli=size.cpu_milli,
                 memory_mib=size.memory_mib,
-                disk_mib=size.disk_mib,
                 gpus=size.gpus,
                 gpu_type=size.gpu_type,
             ),

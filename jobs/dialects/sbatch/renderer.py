@@ -320,7 +320,6 @@ def _of_role(role: RoleSpec, written: Mapping[str, str] | None, *, plain: bool) 
         role.replicas,
         has.cpu_milli,
         has.memory_mib,
-        has.disk_mib,
         has.gpus,
         has.gpu_type if has.gpus and amounts.is_type(has.gpu_type) else "",
     )

@@ -30,7 +30,7 @@ COUNTS: Final = {
 }
 """Options that are counts, and the most of each."""
 
-MEMORIES: Final = ("mem", "mem-per-cpu", "mem-per-gpu", "tmp")
+MEMORIES: Final = ("mem", "mem-per-cpu", "mem-per-gpu")
 DEVICES: Final = ("gpus-per-node", "gpus-per-task", "gpus")
 OPTIONS: Final = ("nodes", *COUNTS, *MEMORIES, *DEVICES, "gres")
 """The options whose values are read here."""
@@ -53,7 +53,6 @@ class Size:
     replicas: int = 1
     cpu_milli: int = DEFAULT.cpu_milli
     memory_mib: int = DEFAULT.memory_mib
-    disk_mib: int = 0
     gpus: int = 0
     gpu_type: str = ""
 
@@ -138,7 +137,6 @@ def _make_size(options: Mapping[str, str], replicas: int, cpus: int, devices: De
         replicas=replicas,
         cpu_milli=cpus * 1000,
         memory_mib=min(memory, MOST_MEMORY_MIB),
-        disk_mib=_read_memory(options, "tmp"),
         gpus=gpus,
         gpu_type=devices.type if gpus else "",
     )
@@ -173,7 +171,6 @@ def write_anew(size: Size, *, by_task: bool) -> dict[str, str]:
     """Return the plainest options for a size."""
     cpus = math.ceil(size.cpu_milli / 1000)
     gpus = Devices(size.gpus, size.gpu_type)
-    disk = {"tmp": amounts.memory_to_text(size.disk_mib)} if size.disk_mib else {}
     if by_task:
         each = math.ceil(size.memory_mib / cpus)
         return {
@@ -181,14 +178,12 @@ def write_anew(size: Size, *, by_task: bool) -> dict[str, str]:
             "cpus-per-task": str(cpus),
             "mem-per-cpu": amounts.memory_to_text(each),
             **({"gpus-per-task": gpus.written} if size.gpus else {}),
-            **disk,
         }
     return {
         "nodes": str(size.replicas),
         "cpus-per-task": str(cpus),
         "mem": amounts.memory_to_text(size.memory_mib),
         **({"gpus-per-node": gpus.written} if size.gpus else {}),
-        **disk,
     }
 
 
@@ -212,8 +207,6 @@ def _change_options(size: Size, said: Mapping[str, str]) -> dict[str, str]:
         for name in ("mem-per-cpu", "mem-per-gpu"):
             own.pop(name, None)
         own["mem"] = amounts.memory_to_text(size.memory_mib)
-    if size.disk_mib != before.disk_mib:
-        own["tmp"] = amounts.memory_to_text(size.disk_mib)
     return own
 
 

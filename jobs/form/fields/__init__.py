@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs.form.fields.base import WAS, Field, FieldKind, Rows, Words
 from jobs.form.fields.basic import BASIC, TAGS
-from jobs.form.fields.environment import DATASETS, ENV, ENVIRONMENT, MOUNTS
+from jobs.form.fields.environment import DATASETS, ENV, ENVIRONMENT, INIT_CONTAINERS, MOUNTS, SIDECARS
 from jobs.form.fields.faults import FAULTS, ROLES
 from jobs.form.fields.resources import ADVANCED, AFTER, NETWORK, PORTS, RESOURCES, RUNNING
 
@@ -22,11 +22,13 @@ __all__ = [
     "DATASETS",
     "ENV",
     "FIELDS",
+    "INIT_CONTAINERS",
     "MOST_ROLES",
     "MOST_ROWS",
     "MOUNTS",
     "PORTS",
     "ROWS",
+    "SIDECARS",
     "TAGS",
     "WAS",
     "Field",
@@ -43,7 +45,9 @@ FIELDS: Final = MappingProxyType(
 )
 """Every single field, by its key."""
 
-ROWS: Final = MappingProxyType({each.key: each for each in (TAGS, ENV, DATASETS, MOUNTS, PORTS, AFTER)})
+ROWS: Final = MappingProxyType(
+    {each.key: each for each in (TAGS, ENV, DATASETS, MOUNTS, INIT_CONTAINERS, SIDECARS, PORTS, AFTER)}
+)
 """Every list of rows, by its key."""
 
 MOST_ROWS: Final = 50

@@ -7,7 +7,7 @@ from typing import Final
 from django.utils.translation import gettext_lazy as _
 
 from jobs.form.fields.base import BOTH, PAGE_ZH, SCM_MANUAL, WAS, Field, FieldKind, Rows, cell, choice_of
-from jobs.form.measures import Flag, Lines, Pairs, PlainText
+from jobs.form.measures import CommandWords, Flag, Lines, Pairs, PlainText
 from jobs.spec import MountPurpose
 
 ENVIRONMENT: Final = (
@@ -88,6 +88,16 @@ ENVIRONMENT: Final = (
             "type $ to list them. Results written to a mounted dataset are preserved."
         ),
         source=f"{BOTH}: start command",
+    ),
+    Field(
+        "roles-*-shared-paths",
+        "/roles/*/shared_paths",
+        FieldKind.LONG,
+        _("Shared volumes"),
+        Lines(),
+        help=_("Paths that all containers of a replica share, one per line. The folders are empty at first."),
+        source="CreateJob: ExtraPodSpec",
+        placeholder="/shared",
     ),
     Field(
         "libraries",
@@ -250,4 +260,34 @@ DATASETS: Final = Rows(
     ),
     help=_("Datasets of the workspace, by ID. Each is available at its mount path."),
     source=f"{BOTH}: datasets",
+)
+
+_CONTAINER: Final = (
+    WAS,
+    cell("name", FieldKind.TEXT, _("Name")),
+    cell("image", FieldKind.TEXT, _("Image"), PlainText(fits=r"\S*", wrong="no_image_name")),
+    cell("command", FieldKind.LONG, _("Command"), CommandWords()),
+    cell("env", FieldKind.LONG, _("Environment variables"), Pairs(loosely=False), placeholder="NAME=value"),
+)
+
+INIT_CONTAINERS: Final = Rows(
+    "roles-*-init-containers",
+    "/roles/*/init_containers",
+    _("Init containers"),
+    _CONTAINER,
+    help=_(
+        "Run before the start command, in this order; if one fails, the replica fails. Without an image, the "
+        "node image is used. The command is a shell command or a JSON list of words. Variables: one per "
+        "line; NAME=$SECRET:name uses one of your saved secrets."
+    ),
+    source="CreateJob: ExtraPodSpec",
+)
+
+SIDECARS: Final = Rows(
+    "roles-*-sidecars",
+    "/roles/*/sidecars",
+    _("Sidecars"),
+    _CONTAINER,
+    help=_("Run beside the start command and stop when it ends. Same fields as init containers."),
+    source="CreateJob: ExtraPodSpec",
 )

@@ -6,10 +6,12 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
+from jobs.dialects.fault_arguments import BY_NAME, Vendor
 from jobs.form import subfields
-from jobs.form.fields.base import BOTH, Field, FieldKind, Words
-from jobs.form.measures import Choice, Flag, Measure, PlainText
+from jobs.form.fields.base import BOTH, Field, FieldKind, Words, choice_of
+from jobs.form.measures import Choice, Flag, Lines, Measure, Number, PlainText
 from jobs.form.subfields import TextArgument
+from jobs.spec import AlertComparison, AlertMetric
 
 _ARGUMENTS: Final = {
     "job-execution-mode": _("Execution mode"),
@@ -23,9 +25,17 @@ _ARGUMENTS: Final = {
     "enable-local-detection": _("Local fault detection"),
     "enable-perftracker": _("Performance tracking"),
     "fault-tolerant-policy": _("Restart policy"),
+    "enable-replace": _("Replace faulty nodes"),
+    "enable-hang-detection": _("Hang detection"),
+    "hang-detection-log-timeout-minutes": _("Time without output (minutes)"),
+    "hang-detection-startup-toleration-minutes": _("Start-up tolerance (minutes)"),
+    "hang-detection-stack-timeout-minutes": _("Time with the same stack (minutes)"),
+    "max-num-of-unconditional-retry": _("Maximum retries after any error"),
     "sanity-check-timing": _("Check timing"),
+    "sanity-check-timeout": _("Check timeout (seconds)"),
     "sanity-check-timeout-ops": _("On timeout"),
 }
+_SOURCES: Final = {Vendor.DLC: "AIMaster", Vendor.AIHC: "AIHC"}
 _WORDS: Final = {
     "Sync": _("Synchronous"),
     "Async": _("Asynchronous"),
@@ -33,10 +43,12 @@ _WORDS: Final = {
     "False": _("No"),
     "OnFailure": _("On any failure"),
     "ExitCodeAndErrorMsg": _("By exit code and error message"),
+    "AfterJobFaultTolerant": _("Before the first attempt and after each fault"),
+    "MarkJobFail": _("The attempt fails"),
 }
 
 
-def _argument(prefix: str, path: str, each: subfields.KnownArgument) -> Field:
+def _argument(prefix: str, path: str, each: subfields.KnownArgument, source: str) -> Field:
     """An argument as a field of its own."""
     options: tuple[tuple[str, Words], ...] = (
         ("", _("Default")),
@@ -51,12 +63,62 @@ def _argument(prefix: str, path: str, each: subfields.KnownArgument) -> Field:
         FieldKind.CHOICE if each.options else FieldKind.NUMBER if each.number else FieldKind.TEXT,
         _ARGUMENTS[each.name],
         measure,
-        source="AIMaster" if prefix == "fault" else "SanityCheck",
+        source=source,
         options=options if each.options else (),
         placeholder=each.usual,
         subfield=TextArgument(each.name),
     )
 
+
+ALERT: Final = (
+    Field(
+        "alert",
+        "/alert/metric",
+        FieldKind.CHOICE,
+        _("Alert on"),
+        choice_of(AlertMetric),
+        help=_(
+            "Your notification channels are told once when the condition holds while the job runs. Percent "
+            "of what the job requested, or minutes of running time."
+        ),
+        source="JobSpec",
+        options=(
+            ("", _("None")),
+            ("gpu", _("GPU utilization")),
+            ("cpu", _("CPU utilization")),
+            ("memory", _("Memory use")),
+            ("running", _("Running time")),
+        ),
+    ),
+    Field(
+        "alert-comparison",
+        "/alert/comparison",
+        FieldKind.CHOICE,
+        _("Condition"),
+        choice_of(AlertComparison, none=False),
+        source="JobSpec",
+        options=(("below", _("below")), ("above", _("above"))),
+    ),
+    Field(
+        "alert-value",
+        "/alert/value",
+        FieldKind.NUMBER,
+        _("Value"),
+        Number(most=1_000_000, optional=True, none=10),
+        help=_("Percent or minutes. Empty: 10."),
+        source="JobSpec",
+    ),
+    Field(
+        "alert-minutes",
+        "/alert/minutes",
+        FieldKind.NUMBER,
+        _("Time before the alert"),
+        Number(most=100_000, optional=True, none=10),
+        unit=_("minutes"),
+        help=_("Empty: 10."),
+        source="JobSpec",
+    ),
+)
 
 FAULTS: Final = (
     Field(
@@ -71,7 +133,10 @@ FAULTS: Final = (
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),
-    *(_argument("fault", "/fault_tolerance/arguments", each) for each in subfields.AIMASTER),
+    *(
+        _argument("fault", "/fault_tolerance/arguments", each, _SOURCES[BY_NAME[each.name].vendor])
+        for each in subfields.FAULT_TOLERANCE
+    ),
     Field(
         "fault-arguments",
         "/fault_tolerance/arguments",
@@ -82,18 +147,31 @@ FAULTS: Final = (
         placeholder="--enable-job-restart=True --max-num-of-job-restart=3",
     ),
     Field(
+        "fault-patterns",
+        "/fault_tolerance/patterns",
+        FieldKind.LONG,
+        _("Also restart after output that matches"),
+        Lines(),
+        help=_(
+            "Regular expressions, one per line. A line that matches ends the running job, which is restarted "
+            "as often as allowed. Upper and lower case differ."
+        ),
+        source="JobSpec",
+        placeholder="lost shard [0-9]+",
+    ),
+    Field(
         "sanity-check",
         "/sanity_check/enabled",
         FieldKind.FLAG,
         _("Sanity check"),
         Flag(),
         help=_(
-            "Checks the nodes before training and isolates faulty ones. PyTorch jobs with GPUs on "
-            "a Lingjun quota only."
+            "Checks CPU, memory, disk, GPUs and network of all replicas before their commands start. Where "
+            "a check fails, no command starts, and the next attempt leaves faulty nodes out."
         ),
         source=f"{BOTH}: sanity check",
     ),
-    *(_argument("sanity", "/sanity_check/arguments", each) for each in subfields.SANITY_CHECK),
+    *(_argument("sanity", "/sanity_check/arguments", each, "SanityCheck") for each in subfields.SANITY_CHECK),
     Field(
         "sanity-arguments",
         "/sanity_check/arguments",
@@ -101,6 +179,7 @@ FAULTS: Final = (
         _("All sanity check arguments"),
         source=f"{BOTH}: sanity check",
     ),
+    *ALERT,
     Field(
         "tensorboard",
         "/tensorboard/enabled",

@@ -21,7 +21,7 @@ from jobs.form.fields.base import (
 from jobs.form.measures import Choice, Flag, Lines, MemorySize, Number, Pairs, PlainText
 from jobs.form.rules.advanced import SETTINGS, Setting
 from jobs.form.subfields import MapMember
-from jobs.spec import Framework, Idle, When
+from jobs.spec import Framework, Idle, RestartCondition, When
 
 CPU: Final = 1000
 MONEY: Final = 1_000_000
@@ -176,6 +176,29 @@ RESOURCES: Final = (
         Number(least=1, optional=True),
         help=_("Empty: when all replicas finish."),
         source=f"{SCM_MANUAL}: minSucceededTaskCount",
+    ),
+    Field(
+        "roles-*-restart-condition",
+        "/roles/*/restart/condition",
+        FieldKind.CHOICE,
+        _("Retry after"),
+        choice_of(RestartCondition, none=False),
+        options=(
+            ("failure", _("any failure")),
+            ("exit_code", _("signals and exit codes from 128")),
+            ("never", _("no failure of this role")),
+        ),
+        help=_("Failures of this role that the job's automatic retries are for."),
+        source="Kubeflow: restartPolicy",
+    ),
+    Field(
+        "roles-*-restart-limit",
+        "/roles/*/restart/limit",
+        FieldKind.NUMBER,
+        _("Restarts of one replica"),
+        Number(optional=True),
+        help=_("How often torchrun starts the processes of a replica again, in the same attempt."),
+        source="Kubeflow: maxRestarts; OpenPAI: taskRetryCount",
     ),
     Field(
         "roles-*-bid-discount",

@@ -33,7 +33,7 @@ def _aimaster_frameworks(spec: JobSpec, _ground: JobTarget) -> Iterator[Statemen
 def _sanity_check(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
     lacking = conditions.find_unmet_sanity_conditions(spec, quota=target.is_quota)
     if lacking or not target.lingjun:
-        yield disable("sanity_check.enabled", broken=spec.sanity_check.enabled)
+        yield tell("sanity_check.enabled", broken=spec.sanity_check.enabled)
 
 
 def _custom_role(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:

@@ -20,7 +20,7 @@ from jobs.node.agent.launcher_pool import LauncherPool
 from jobs.node.files import Folder
 from jobs.node.network.router_services import RouterServices
 from jobs.node.processes import Identity
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import checkpoints, layout
 from jobs.node.supervisor.decision import Decision, Ending, decide, plan_ending
 from jobs.node.supervisor.periodic_checks import PeriodicChecks, Timers
 from jobs.node.supervisor.plan import Plan
@@ -79,7 +79,7 @@ class Attempt:
             self._something_happened,
             ending=self._ending is not None,
         )
-        self._checks = PeriodicChecks(path, plan, folder, self._pool.handles)
+        self._checks = PeriodicChecks(path, plan, self._pool.handles)
         self._undecided = True
         self._warned = False
         self._excess: Reason | None = None
@@ -100,6 +100,7 @@ class Attempt:
     async def _see_through(self) -> None:
         fault("agent.begun")
         if not self._folder.exists(layout.END):
+            self._choose_checkpoint()
             await self._pool.recover()
             self._is_followed = True
             await self._judge()
@@ -113,6 +114,16 @@ class Attempt:
                 await self._judge()
         self._is_followed = False
         await self._finish()
+
+    def _choose_checkpoint(self) -> None:
+        """Write down which checkpoint the replicas resume from, once, before the first one starts."""
+        folder = checkpoints.folder_of(self._path)
+        source, path = os.path.realpath(folder), self._plan.env.get(checkpoints.VARIABLE)
+        if path not in [bound.path for bound in self._plan.bounds if bound.source == source]:
+            return
+        if not self._folder.exists(layout.RESUMED):
+            found = checkpoints.find_newest(folder)
+            self._folder.publish(layout.RESUMED, found.dump() if found else {})
 
     def wake(self) -> None:
         """Look at orders, and at whether the attempt's folder is still there."""

@@ -42,6 +42,15 @@ class Role(Protocol):
     def resources(self) -> Amounts: ...
 
 
+class SanityOptions(Protocol):
+    """Whether the job's nodes are checked before it starts, and with which arguments."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def arguments(self) -> str: ...
+
+
 class Spec(Protocol):
     """A job as its file describes it (`jobs.spec.JobSpec`)."""
 
@@ -51,6 +60,8 @@ class Spec(Protocol):
     def roles(self) -> Sequence[Role]: ...
     @property
     def framework_options(self) -> Mapping[str, str]: ...
+    @property
+    def sanity_check(self) -> SanityOptions: ...
 
 
 class Endpoints(Protocol):
@@ -65,22 +76,30 @@ class Endpoints(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrameworkRole:
-    """One role: its replicas, the processes of each, and how many may fail (None: all of them)."""
+    """One role: its replicas, the processes of each, and how many may fail (None: all of them).
+
+    `restarts` is how often its processes are started again by themselves, None where the job does not say.
+    """
 
     name: str
     replicas: int
     processes: str
     tolerated: int | None = 0
+    restarts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkJob:
-    """One job: `framework` is a value of `jobs.spec.Framework`."""
+    """One job: `framework` is a value of `jobs.spec.Framework`.
+
+    `checks_nodes` tells whether its replicas check their nodes together before they start.
+    """
 
     framework: str | None
     id: str
     roles: tuple[FrameworkRole, ...]
     endpoints: Endpoints
+    checks_nodes: bool = False
 
     @property
     def replicas(self) -> int:

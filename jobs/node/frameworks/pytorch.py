@@ -12,7 +12,10 @@ from typing import Final
 from jobs.node.frameworks.job import FrameworkJob
 
 RESTARTS: Final = 3
-"""How often the processes of an elastic job are started again: the others of a lost one fail with it."""
+"""How often the processes of an elastic job that says no number are started again.
+
+Where a replica is lost the processes of the others fail with it.
+"""
 
 _ELASTIC: Final = "elasticbatch"
 
@@ -20,14 +23,20 @@ _ELASTIC: Final = "elasticbatch"
 def shared_variables(job: FrameworkJob) -> dict[str, str]:
     """Return the number of replicas, and where they meet."""
     least, address, port = _count_least(job), job.master_address, job.master_port()
+    said = [role.restarts for role in job.roles if role.restarts is not None]
     if job.framework != _ELASTIC and least == job.replicas:
-        return {"PET_NNODES": str(job.replicas), "PET_MASTER_ADDR": address, "PET_MASTER_PORT": port}
+        return {
+            "PET_NNODES": str(job.replicas),
+            "PET_MASTER_ADDR": address,
+            "PET_MASTER_PORT": port,
+            **({"PET_MAX_RESTARTS": str(max(said))} if said else {}),
+        }
     return {
         "PET_NNODES": f"{least}:{job.replicas}",
         "PET_RDZV_BACKEND": "c10d",
         "PET_RDZV_ENDPOINT": f"{address}:{port}",
         "PET_RDZV_ID": job.id,
-        "PET_MAX_RESTARTS": str(RESTARTS),
+        "PET_MAX_RESTARTS": str(max(said, default=RESTARTS)),
     }
 
 

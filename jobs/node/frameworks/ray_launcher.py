@@ -143,7 +143,12 @@ class RayNode:
         """Start it and wait until it is up.  Raises ReplicaEnd."""
         argv = [self._ray, "start", *options, *self._amounts(), f"--temp-dir={self._folder}", "--block"]
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # what asks this replica to end is not for Ray
         )
         threading.Thread(target=self._read, args=[self._process], daemon=True).start()
         until = time.monotonic() + START_S
@@ -484,9 +489,13 @@ class Worker:
         self._node = RayNode(ray, settings, folder, stop)
         self._token, self._stop = token, stop
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._has_joined = False
 
     def run(self) -> int:
-        """Join Ray's cluster when the head says so, and stay until the job is over."""
+        """Join Ray's cluster when the head says so, and stay until the job is over.
+
+        A driver that was asked to end has its grace period with all of its nodes.
+        """
         connection = self._connect()
         connection.send(token=self._token)
         threading.Thread(target=self._listen, args=[connection], daemon=True).start()
@@ -494,11 +503,12 @@ class Worker:
             while True:
                 message = self._next_message()
                 if message.get("end"):
-                    return 0
+                    return TERMINATED if self._stop.is_requested else 0
                 if not message:
                     raise ReplicaEnd(1, "The head has ended.")
                 self._node.start(f"--address={message['start']}", f"--node-ip-address={message['node']}")
                 connection.send(up=True)
+                self._has_joined = True
         finally:
             self._node.end()
 
@@ -527,7 +537,8 @@ class Worker:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._messages.get(timeout=POLL_S)
-            self._stop.check()
+            if not self._has_joined:
+                self._stop.check()
             self._node.check()
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-MAX_BODY: Final = 256 * 1024
+MAX_BODY: Final = 1024 * 1024
+"""The largest batch of MLflow's client has a million bytes."""
+
 MAX_TARGET: Final = 4096
 MAX_HEADERS: Final = 64
 

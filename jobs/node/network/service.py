@@ -28,6 +28,9 @@ ALIBABA_PATH: Final = "/v1/credentials/alibaba"
 AWS_PATH: Final = "/v1/credentials/aws"
 """Where the console gives credentials of the job's role, as SDKs read them."""
 
+MLFLOW_PATH: Final = "/v1/mlflow"
+"""Where the console speaks MLflow's REST API; below it are the client's own paths."""
+
 MAX_HEAD: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 16
 """Of one attempt at a time; more of them wait."""

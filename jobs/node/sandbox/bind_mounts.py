@@ -26,8 +26,13 @@ from jobs.node.wrapper.launch_arguments import LaunchArguments
 _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
-def open_all(launch: LaunchArguments) -> list[BindMount]:
-    """Open every mount of the plan, made where it is to be made; MountFailed for the first that fails."""
+def open_all(launch: LaunchArguments, *, is_new: bool = True) -> list[BindMount]:
+    """Open every mount of the plan; MountFailed for the first that fails.
+
+    In a replica that `is_new` they are made where they are to be made.
+    """
+    if not is_new:
+        return _open(launch, MountKind.INNER)
     linked = launch.mode is Isolation.NONE and not launch.contained
     with Folder.open(launch.file("work")) as work:
         for bound in launch.plan.bounds:

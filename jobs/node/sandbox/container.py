@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from jobs.faults import fault
@@ -15,12 +16,12 @@ from jobs.node.network import names
 from jobs.node.sandbox import bind_mounts, engine, name_files, root_file_system, sandbox_exec
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount
-from jobs.node.sandbox.runtime import NO_GPUS, Runtime, limits, make_own_folders, root_of
+from jobs.node.sandbox.runtime import Runtime, limits, make_own_folders, root_of
 from jobs.node.staging import code_copy, data_transfer, git_fetch, libraries, mount_paths, pip
 from jobs.node.staging.mount_specs import IN_WORK, MountKind
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.plan import TensorBoardPlan
-from jobs.node.wrapper import cgroups, tensorboard
+from jobs.node.supervisor.plan import ContainerPlan, TensorBoardPlan
+from jobs.node.wrapper import cgroups, environment, tensorboard
 from jobs.node.wrapper.companions import Companion
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name, setup_name
@@ -34,7 +35,8 @@ from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
 class _Box:
     """A container of the replica, as far as it may differ from the others, in the control group `group`.
 
-    With `arguments`, a shell script and what follows it, those are run instead of the command.
+    With `arguments`, a shell script and what follows it, those are run instead of the command; with an
+    `entrypoint` that and its arguments, or the image's own for an empty one.
     """
 
     name: str
@@ -47,6 +49,8 @@ class _Box:
     arguments: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] | None = None
+    work: str = mount_paths.WORK
 
 
 class ContainerRuntime(Runtime):
@@ -67,12 +71,18 @@ class ContainerRuntime(Runtime):
         kernel.become_subreaper()
 
     def prepare(self, reaper: ProcessReaper) -> Exit | None:
-        """Make the replica's folders, fill them, pull the image, and install packages."""
+        """Make the replica's folders, fill them, pull images, install packages, and run init containers."""
+        steps = self._step_runner(reaper)
+        trouble = None if self._ended else self._fill_folders(steps)
+        trouble = trouble or self._stage_in(steps) or self._pull_all(steps)
+        if not self._ended:
+            trouble = trouble or self._install(steps)
+        return trouble or self._run_init_containers(steps)
+
+    def _fill_folders(self, steps: StepRunner) -> Exit | None:
         make_own_folders(self._launch)
         root_file_system.close(bind_mounts.open_all(self._launch))
-        steps = self._step_runner(reaper)
-        trouble = code_copy.copy_all(self._launch, steps) or self._stage_in(steps)
-        return trouble or self._pull(steps) or self._install(steps)
+        return code_copy.copy_all(self._launch, steps)
 
     def _make_site(self) -> StagingSite:
         """Return the site: this machine, in a root file system like a plain process's."""
@@ -114,9 +124,17 @@ class ContainerRuntime(Runtime):
             )
         )
 
-    def _pull(self, steps: StepRunner) -> Exit | None:
-        """Pull the image unless it is here; the engine's output goes to the replica's log."""
-        image = self._launch.place.role.image
+    def _pull_all(self, steps: StepRunner) -> Exit | None:
+        """Pull the images of all containers of the replica."""
+        role = self._launch.place.role
+        others = (each.image for each in (*role.init_containers, *role.sidecars) if each.image)
+        for image in dict.fromkeys((role.image, *others)):
+            if (trouble := self._pull(image, steps)) is not None:
+                return trouble
+        return None
+
+    def _pull(self, image: str, steps: StepRunner) -> Exit | None:
+        """Pull an image unless it is here; the engine's output goes to the replica's log."""
         if self._engine.has_image(image):
             return None
         argv = self._engine.pull(image, self._login())
@@ -151,6 +169,36 @@ class ContainerRuntime(Runtime):
         fault("wrapper.installed")
         return trouble
 
+    def _run_init_container(self, container: ContainerPlan, steps: StepRunner) -> Exit | None:
+        box = self._box_of(container)
+        self._current = box.name
+        step = StagingStep(Cause.INIT, self._run(box), container.name, self.enter, container=container.name)
+        trouble = steps.run(step)
+        self._engine.remove(box.name)
+        self._current = self._name
+        return trouble
+
+    def sidecars(self) -> Iterator[Companion]:
+        """Yield the role's sidecars, each a container in the limits and the network of the replica."""
+        for each in self._launch.place.role.sidecars:
+            box = self._box_of(each)
+            remove = partial(self._engine.remove, box.name)
+            yield Companion(each.name, self._run(box), self.enter, remove, is_sidecar=True)
+
+    def _box_of(self, container: ContainerPlan) -> _Box:
+        """Return an init container or a sidecar; without an image of its own it has the role's."""
+        own = self._own_box(container.name)
+        return replace(
+            own,
+            group=self._name,
+            image=container.image or own.image,
+            entrypoint=container.command,
+            arguments=container.args,
+            env=self._launch.container_environment(container, self._launch.room()),
+            work=container.folder,
+            gpus=(),
+        )
+
     def companions(self) -> Iterator[Companion]:
         """Yield TensorBoard: the image's own, or else the console's.
 
@@ -166,7 +214,7 @@ class ContainerRuntime(Runtime):
         box = replace(
             self._own_box(tensorboard.NAME),
             arguments=(self._board.command, tensorboard.NAME),
-            env=NO_GPUS,
+            env=environment.NO_GPUS,
             cpu_milli=tensorboard.CPU_MILLI,
             memory_mib=tensorboard.MEMORY_MIB,
             gpus=(),
@@ -185,7 +233,7 @@ class ContainerRuntime(Runtime):
             )
 
         argv = [own_shell(), "-c", board.command, tensorboard.NAME, *console]
-        program = Command(argv, {**launch.environment(room), **NO_GPUS}, room.work, launch.owner)
+        program = Command(argv, {**launch.environment(room), **environment.NO_GPUS}, room.work, launch.owner)
         mode = Isolation(launch.plan.house.isolation)
         outside = replace(
             program,
@@ -221,7 +269,7 @@ class ContainerRuntime(Runtime):
             image=own.image,
             command=own.command,
             folders=folders,
-            work=mount_paths.WORK,
+            work=own.work,
             owner=launch.owner if os.geteuid() == 0 else None,
             groups=f"{self._groups}/{own.group}" if self._groups else "",
             cpu_milli=own.cpu_milli,
@@ -237,6 +285,7 @@ class ContainerRuntime(Runtime):
                 if one.kind is MountKind.MEMORY
             },
             arguments=own.arguments,
+            entrypoint=own.entrypoint,
             network=f"ns:/proc/{os.getpid()}/fd/{launch.network.fd}" if launch.network else "host",
             host_name=names.host_name(launch.plan, launch.place) if launch.plan.network else "",
         )

@@ -95,7 +95,8 @@ class ContainerSpec:
     """One container: `folders` maps places in it to the host's, `groups` is the control group it is put
     below (then that one has the limits); `owner` (uid, gid) None is a rootless engine's own user.
     `memory` maps places to the MiB of a file system in memory.  With `arguments`, a shell script and what
-    follows it, those are run instead of the command.
+    follows it, those are run instead of the command.  With an `entrypoint`, that is run with the arguments:
+    its words, or () for the image's own.
     """
 
     name: str
@@ -113,6 +114,7 @@ class ContainerSpec:
     gpus: tuple[int, ...]
     memory: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] | None = None
     cores: tuple[int, ...] = ()
     host_name: str = ""
     network: str = "host"
@@ -178,10 +180,7 @@ class Engine:
             *self._own_options(box),
             *self._limits(box),
             *self._devices(box.gpus),
-            "--entrypoint=/bin/sh",
-            box.image,
-            "-c",
-            *(box.arguments or (_EITHER_SHELL, box.command)),
+            *_program(box),
         ]
 
     def first_process(self, name: str) -> int | None:
@@ -246,6 +245,17 @@ class Engine:
         if self.podman:
             return [f"--device=nvidia.com/gpu={index}" for index in gpus]
         return ["--gpus", f'"device={",".join(map(str, gpus))}"']
+
+
+def _program(box: ContainerSpec) -> list[str]:
+    """Return the image and what runs in it."""
+    if box.entrypoint is None:
+        arguments = box.arguments or (_EITHER_SHELL, box.command)
+        return ["--entrypoint=/bin/sh", box.image, "-c", *arguments]
+    if not box.entrypoint:
+        return [box.image, *box.arguments]
+    program, *words = box.entrypoint
+    return [f"--entrypoint={program}", box.image, *words, *box.arguments]
 
 
 def _names_registry(image: str) -> bool:

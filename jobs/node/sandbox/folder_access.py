@@ -41,6 +41,22 @@ def open_bound(bound: MountSpec, owner: Owner) -> int:
         return _walk(bound.source, make=bound.kind is MountKind.OUTPUT)
 
 
+def open_left(bound: MountSpec, owner: Owner) -> int:
+    """A descriptor (O_PATH) of the folder that an ended job leaves behind; OSError as `open_bound`.
+
+    Nothing is made.  On the way to a store's folder of the job's user there may be the console's folders.
+    """
+    if bound.kind is MountKind.STORE:
+        fd = _walk(bound.root, make=False)
+        for name in parts_of(bound.source)[len(parts_of(bound.root)) :]:
+            fd = _step(fd, name, bound.source)
+        if os.fstat(fd).st_uid == owner[0]:
+            return _check_unmoved(fd, bound.source)
+        os.close(fd)
+    with rights_of(owner):
+        return _walk(bound.source, make=False)
+
+
 def make_inner(folder: int, path: str, owner: Owner) -> None:
     """Make a folder of the job's own in another one of its own."""
     fd = os.dup(folder)

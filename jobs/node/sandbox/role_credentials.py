@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.node.credential_server import AWS
 from jobs.node.network.rules import CREDENTIALS, SERVICE
 from jobs.node.network.service import ALIBABA_PATH, AWS_PATH
 from jobs.node.staging import mount_paths
@@ -18,6 +19,8 @@ from jobs.node.wrapper.launch_arguments import LaunchArguments
 
 SECRET: Final = "role_token"  # noqa: S105 a name
 """Among an attempt's secrets: the content of the file."""
+PROVIDER: Final = "role_provider"
+"""And the cloud of the role."""
 
 _FILE: Final = ".job-console-role-token"
 _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -35,6 +38,16 @@ _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
 def variables_of(provider: str) -> Mapping[str, str]:
     """Return the variables for the SDKs of a provider, "" for none; replicas have a network of their own."""
     return _VARIABLES.get(provider, {})
+
+
+def variables_beside(provider: str, url: str, work: str) -> Mapping[str, str]:
+    """Return those for a server at `url` beside a replica with the work folder `work`."""
+    if provider == AWS:
+        return {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": url,
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{work}/{_FILE}",
+        }
+    return {**_VARIABLES[provider], "ALIBABA_CLOUD_CREDENTIALS_URI": url}
 
 
 def write_token(launch: LaunchArguments) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.node import process_trees, processes
 from jobs.node.files import Folder
+from jobs.node.process_trees import ProcessTable
 from jobs.node.processes import Identity
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.plan import Plan
+from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import environment, replica_cleanup
 from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name, list_companions
 
@@ -48,12 +49,12 @@ class RunningReplica:
         launch = self.launch
         return engine.Engine(launch.plan.house.engine), group_name(launch.plan, launch.place)
 
-    def pids(self) -> list[int]:
+    def pids(self, table: ProcessTable) -> list[int]:
         """Every process in it, those of sessions too."""
         if self.launch.contained and list_companions(self.launch.plan, self.launch.place):
-            return [*process_trees.in_space_of(self.first), *process_trees.list_below(self.wrapper.pid)]
+            return [*table.in_space_of(self.first), *table.list_below(self.wrapper.pid)]
         if self.alone:
-            return process_trees.in_space_of(self.first)
+            return table.in_space_of(self.first)
         return list(replica_cleanup.find_marked(environment.mark(self.launch.plan, self.launch.place)))
 
 
@@ -65,23 +66,41 @@ def find_running(path: Path, role: str, index: int) -> RunningReplica:
         place = plan.replica(role, index) if plan else None
         if plan is None or place is None:
             raise ReplicaUnavailable("not_running")
-        started = folder.read(f"replicas/{place.name}/{layout.STARTED}")
-        ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in ENDED)
-        if started is None or ended or layout.NEVER in started:
-            raise ReplicaUnavailable("not_running")
+        started = _read_started(folder, place)
         secrets = folder.read(layout.SECRETS) or {}
         told = environment.split_by_size(environment.peers(plan))[0]
-        return _replica(LaunchArguments(plan, place, path, folder, told, secrets, -1), started)
+        launch = LaunchArguments(plan, place, path, folder, told, secrets, -1)
+        return _replica(launch, started, ProcessTable())
 
 
-def _replica(launch: LaunchArguments, started: Mapping[str, Any]) -> RunningReplica:
+def list_running(path: Path, plan: Plan, table: ProcessTable) -> Iterator[RunningReplica]:
+    """Yield the running replicas of the attempt at `path`, to be looked at and not to be entered.
+
+    Raises OSError.
+    """
+    with Folder.open(path) as folder:
+        for place in plan.replicas():
+            launch = LaunchArguments(plan, place, path, folder, {}, {}, -1)
+            with suppress(ReplicaUnavailable):  # it has ended meanwhile, or does not run yet
+                yield _replica(launch, _read_started(folder, place), table)
+
+
+def _read_started(folder: Folder, place: PlannedReplica) -> Mapping[str, Any]:
+    """Return what the wrapper wrote of a replica when it started.  Raises ReplicaUnavailable."""
+    started = folder.read(f"replicas/{place.name}/{layout.STARTED}")
+    ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in ENDED)
+    if started is None or ended or layout.NEVER in started:
+        raise ReplicaUnavailable("not_running")
+    return started
+
+
+def _replica(launch: LaunchArguments, started: Mapping[str, Any], table: ProcessTable) -> RunningReplica:
     wrapper = Identity.load({name: started[name] for name in ("pid", "start", "boot")})
     first: int | None
     if launch.contained:
         first = engine.Engine(launch.plan.house.engine).first_process(group_name(launch.plan, launch.place))
     else:
-        children = (pid for pid, parent in processes.parents().items() if parent == wrapper.pid)
-        first = min(children, default=None)
+        first = min(table.children_of(wrapper.pid), default=None)
     if not first or not wrapper.alive():
         raise ReplicaUnavailable("not_running")
     return RunningReplica(launch, wrapper, first, started["limits"])

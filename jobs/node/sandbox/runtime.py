@@ -7,7 +7,6 @@ import resource
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from jobs.faults import fault, hold_folder
 from jobs.node import command, folder_removal, kernel, process_trees
@@ -18,16 +17,15 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
 from jobs.node.staging import code_copy, data_transfer, git, git_fetch, libraries, mount_paths, pip
 from jobs.node.supervisor import layout
-from jobs.node.wrapper import attempt_files, cgroups, tensorboard
+from jobs.node.supervisor.plan import ContainerPlan
+from jobs.node.wrapper import attempt_files, cgroups, environment, init_containers, tensorboard
 from jobs.node.wrapper.companions import Companion
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name
 from jobs.node.wrapper.log_writer import LogWriter
-from jobs.node.wrapper.outcome import Exit
+from jobs.node.wrapper.outcome import Cause, Exit
 from jobs.node.wrapper.process_reaper import ProcessReaper
 from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
-
-NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 class Runtime:
@@ -46,6 +44,7 @@ class Runtime:
         self._board_group = tensorboard_limits(launch) if self._board and group else None
         self._viewed = Isolation(launch.plan.house.isolation) is not Isolation.NONE
         self.commit = ""
+        self._ended = init_containers.count_ended(launch)
 
     def prepare(self, reaper: ProcessReaper) -> Exit | None:
         """Prepare everything before the command counts as started; an Exit when that failed for good."""
@@ -59,8 +58,12 @@ class Runtime:
         """Set up the child that will run the command."""
         raise NotImplementedError
 
+    def sidecars(self) -> Iterator[Companion]:
+        """Yield the job's own companions of the command, which start before it."""
+        raise NotImplementedError
+
     def companions(self) -> Iterator[Companion]:
-        """Yield what runs beside the command."""
+        """Yield what else runs beside the command."""
         raise NotImplementedError
 
     def out_of_memory(self) -> bool:
@@ -78,15 +81,29 @@ class Runtime:
         return StepRunner(self._launch, self._log, reaper, self.group)
 
     def _stage_in(self, steps: StepRunner) -> Exit | None:
-        """Fetch code with git, and data."""
+        """Fetch code with git, and data, unless an earlier wrapper has done so."""
         for index, code in enumerate(self._launch.plan.codes):
             if code.git:
-                trouble = git_fetch.fetch(self.site, index, steps)
+                trouble = None if self._ended else git_fetch.fetch(self.site, index, steps)
                 fault("wrapper.fetched")
                 if trouble is not None:
                     return trouble
                 self.commit = self.commit or git.commit_in(self.site.seen(code.bound))
-        return data_transfer.stage_in(self.site, steps)
+        return None if self._ended else data_transfer.stage_in(self.site, steps)
+
+    def _run_init_containers(self, steps: StepRunner) -> Exit | None:
+        """Run those that no earlier wrapper has run to their end, in their order."""
+        for number, container in enumerate(self._launch.place.role.init_containers):
+            if number < self._ended:
+                continue
+            if (trouble := self._run_init_container(container, steps)) is not None:
+                return trouble
+            init_containers.note_end(self._launch, number)
+            fault("wrapper.init_ended")
+        return None
+
+    def _run_init_container(self, container: ContainerPlan, steps: StepRunner) -> Exit | None:
+        raise NotImplementedError
 
     def _enter_group(self) -> None:
         if self.group:
@@ -136,7 +153,8 @@ class PlainRuntime(Runtime):
     def prepare(self, reaper: ProcessReaper) -> Exit | None:
         """Make the replica's folders, enter its root file system, and fill it."""
         launch = self._launch
-        make_own_folders(launch)
+        if not self._ended:
+            make_own_folders(launch)
         self._room = room = launch.room()
         self._store = (
             libraries.FOLDER if libraries.store(launch) and self._viewed else libraries.store(launch)
@@ -146,9 +164,9 @@ class PlainRuntime(Runtime):
             return room.resolve_inside(launch.plan.bounds[bound].path)
 
         self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self._enter_limits)
-        mounts = bind_mounts.open_all(launch)
+        mounts = bind_mounts.open_all(launch, is_new=not self._ended)
         steps = self._step_runner(reaper)
-        trouble = code_copy.copy_all(launch, steps)
+        trouble = None if self._ended else code_copy.copy_all(launch, steps)
         if trouble is not None or not self._viewed:  # they lie where the job is told already
             root_file_system.close(mounts)
         else:
@@ -165,12 +183,13 @@ class PlainRuntime(Runtime):
         trouble = trouble or self._stage_in(steps) or self._protect(steps)
         if launch.plan.network is not None:
             name_files.mount()
-        trouble = trouble or self._install(steps)
+        if not self._ended:
+            trouble = trouble or self._install(steps)
         if trouble is None and self._viewed:
             data_transfer.hide_cache(launch)
         if trouble is None and self._store:
             self._share_libraries()
-        return trouble
+        return trouble or self._run_init_containers(steps)
 
     def _protect(self, steps: StepRunner) -> Exit | None:
         """Let nothing be written to read-only mounts that were filled by now."""
@@ -225,13 +244,30 @@ class PlainRuntime(Runtime):
         self._launch.pin_to_cores()
         self._launch.enter_network()
 
+    def _run_init_container(self, container: ContainerPlan, steps: StepRunner) -> Exit | None:
+        program = self._program_of(container)
+        return steps.run(
+            StagingStep(Cause.INIT, program, container.name, self.enter, container=container.name)
+        )
+
+    def sidecars(self) -> Iterator[Companion]:
+        """Yield the role's sidecars, as processes beside the command."""
+        for each in self._launch.place.role.sidecars:
+            yield Companion(each.name, self._program_of(each), self.enter, is_sidecar=True)
+
+    def _program_of(self, container: ContainerPlan) -> Command:
+        env = self._launch.container_environment(container, self._room)
+        program, *rest = container.command
+        argv = [command.find_program(program, env), *rest, *container.args]
+        return Command(argv, env, self._room.resolve_inside(container.folder), self._owner)
+
     def companions(self) -> Iterator[Companion]:
         """Yield TensorBoard, of the job's own PATH or else the console's."""
         if self._board is None:
             return
         own = self._console_tensorboard(viewed=self._viewed)
         argv = [command.own_shell(), "-c", self._board.command, tensorboard.NAME, *own]
-        env = {**self._launch.environment(self._room), **NO_GPUS}
+        env = {**self._launch.environment(self._room), **environment.NO_GPUS}
         program = Command(argv, env, self._room.work, self._owner)
         yield Companion(tensorboard.NAME, program, self._enter_beside, memory_mib=tensorboard.MEMORY_MIB)
 

@@ -114,14 +114,17 @@ class RunningReplica:
 
 
 def find_replica(pid: int) -> RunningReplica:
-    """Return the replica whose process on this node is `pid`.  Raises NoAccess."""
+    """Return the replica whose process on this node is `pid`.  Raises NoAccess.
+
+    Its command is the newest child: what runs beside it (sidecars, the sampler of log times) starts earlier.
+    """
     held = processes.hold(pid)
     if held is None or _environment(pid).get("SLURM_JOB_ID") != os.environ["SLURM_JOB_ID"]:
         raise NoAccess("not_running")
     children = (child for child, parent in processes.parents().items() if parent == pid)
-    for child in sorted(children):
+    for child in sorted(children, key=lambda child: (processes.start_ticks(child), child), reverse=True):
         inner = processes.hold(child)
-        if inner is not None and (env := _environment(child)):
+        if inner is not None and "SLURM_PROCID" in (env := _environment(child)):
             return RunningReplica(held, env, inner, leader.foreign_namespaces(child, _NAMESPACES))
     raise NoAccess("not_running")
 

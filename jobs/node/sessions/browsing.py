@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from jobs.node.files import Folder
 from jobs.node.sandbox import bind_mounts
-from jobs.node.sandbox.folder_access import open_bound, rights_of
+from jobs.node.sandbox.folder_access import open_left, rights_of
 from jobs.node.sandbox.folders import parts_of
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.running_replica import ReplicaUnavailable
@@ -89,7 +88,7 @@ def _open(launch: LaunchArguments, bound: MountSpec, number: int) -> int:
     if bound.on_this_machine:
         if bound.kind not in _OUTPUTS:
             raise FileNotFoundError(bound.path)
-        return open_bound(replace(bound, kind=MountKind.FOLDER), launch.owner)
+        return open_left(bound, launch.owner)
     if bound.kind is MountKind.INNER:
         work = os.open(launch.file("work"), _OPENED)  # which lies where the job's user never gets by its path
         with rights_of(launch.owner):

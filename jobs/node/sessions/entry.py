@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -192,7 +192,8 @@ def find(path: Path, role: str, index: int) -> Entry:
     except OSError as error:
         raise ReplicaUnavailable("limits", str(error)) from error
     room = launch.room()
-    env = launch.environment(room)
+    with Folder.open(path) as folder:
+        env = replace(launch, folder=folder).environment(room)
     if launch.contained:
         box, name = replica.container()
         env = pip.on_path({**box.variables(name), **env})

@@ -9,6 +9,7 @@ from jobs.node.sandbox.folders import parts_of
 
 WORK: Final = "/job"
 CONSOLE_FOLDER: Final = "/job-console"
+CHECKPOINTS: Final = "/job-checkpoints"
 TMP: Final = "/tmp"  # noqa: S108 the replica's own
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 the replica's own
 

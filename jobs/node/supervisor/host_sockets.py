@@ -13,6 +13,7 @@ from typing import Final
 
 from jobs.node import listening_sockets
 from jobs.node.listening_sockets import Listener
+from jobs.node.process_trees import ProcessTable
 from jobs.node.sandbox import running_replica
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.readiness_probe import Answer, Target
@@ -121,7 +122,7 @@ class SocketOwners:
                 self._path, place.role.name, place.index
             )
             self._replicas[position] = found
-            return listening_sockets.sockets_of(found.pids())
+            return listening_sockets.sockets_of(found.pids(ProcessTable()))
         except (running_replica.ReplicaUnavailable, OSError):
             self._replicas.pop(position, None)
             return frozenset()

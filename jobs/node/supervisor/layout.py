@@ -5,10 +5,12 @@
                                 the agent that looks after the attempts now
 <root>/.live/<key>              what a live attempt holds of the machine
 <root>/.forgotten/<month>/<key> keys that must never start again
+<root>/<job id>/checkpoints/    what the job saves for its next attempt; goes with its last one
 <root>/<job id>/<attempt>/
     plan.json                   what to run and what it was given; exists = accepted
     limits.json                 how much its replicas may write, and on how many ports they may listen
     trees/<id>                  what an uploaded tree holds, and where that lies
+    resumed.json                the checkpoint that it resumes from, if any; chosen once
     secrets.json                values for the environment, until the end
     supervisor.{lock,log}       held by who looks after it; what there is to say about that
     supervisor.json             who that is, where it is a supervisor of an earlier release
@@ -25,6 +27,7 @@
                                 who prepares the replica now
     replicas/<name>/turn        held by the wrapper that prepares the replica; says who that is
     replicas/<name>/step.json   what is being done for it before its command
+    replicas/<name>/init.<n>    its init container number n has ended well, in this boot
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/hostname    what it is called, in a network of its own
     replicas/<name>/env, env.<container>, config.json
@@ -33,7 +36,7 @@
                                 who leads a session beside it, where only this file tells
     replicas/<name>/over        its command has ended, and nobody enters it any more
     replicas/<name>/exit.json   how it ended
-    logs/<name>.output, .index  what it wrote; (time, size) now and then
+    logs/<name>.output, .times  what it wrote, and when (jobs.node.wrapper.log_times)
     work/<name>/, tmp/<name>/   all that the job itself can write to, besides
     empty/<name>/<number>/      what lies behind places that are empty at first
 """
@@ -66,6 +69,15 @@ FORMAT_WITH_SOURCES: Final = 6
 FORMAT_WITH_COMPANIONS: Final = 7
 """Of a plan that runs something beside a replica's command: likewise."""
 
+FORMAT_WITH_CONTAINERS: Final = 8
+"""Of a plan with init containers or sidecars: likewise."""
+
+FORMAT_WITH_NODE_CHECKS: Final = 10
+"""Of a plan whose replicas check their nodes first: likewise."""
+
+FORMAT_WITH_RESTARTS: Final = 11
+"""Of a plan that says how often processes of a replica are started again: likewise."""
+
 AGENT_LOCK: Final = ".agent.lock"
 AGENT: Final = ".agent.json"
 AGENT_SOCKET: Final = ".agent.sock"
@@ -78,6 +90,7 @@ SUPERVISOR: Final = "supervisor.json"
 LOCK: Final = "supervisor.lock"
 DIARY: Final = "supervisor.log"
 STATUS: Final = "status.json"
+RESUMED: Final = "resumed.json"
 STOP: Final = "stop.json"
 EXTENSION: Final = "extension.json"
 WARNING: Final = "warning.json"
@@ -97,6 +110,7 @@ STARTED: Final = "started"
 OVER: Final = "over"
 EXIT: Final = "exit.json"
 STEP: Final = "step.json"
+INIT: Final = "init"
 TURN: Final = "turn"
 SESSIONS: Final = "sessions"
 ENV: Final = "env"

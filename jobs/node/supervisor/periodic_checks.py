@@ -1,15 +1,15 @@
-"""Periodic checks of an attempt: ports, lengths of logs, and excessive use."""
+"""Periodic checks of an attempt: ports, results of node checks, and excessive use."""
 
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.node.files import Folder
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor import sanity_file
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.port_monitor import PortMonitor
 from jobs.node.supervisor.replica_handle import ReplicaHandle
@@ -24,24 +24,22 @@ SEARCH_S: Final = 6.0
 
 SHORTLY_S: Final = 20.0
 
-LOGS_S: Final = (1.0, 5.0)
-"""How often logs are looked at: while they grow, and at the most."""
+SANITY_S: Final = 0.5
+"""How often the results of the sanity check are read, until it has ended."""
 
 
 class PeriodicChecks:
     """Looks when it is time to, by timers of its own."""
 
-    def __init__(self, path: Path, plan: Plan, folder: Folder, handles: Sequence[ReplicaHandle]) -> None:
+    def __init__(self, path: Path, plan: Plan, handles: Sequence[ReplicaHandle]) -> None:
         self._handles, self._timers = handles, Timers()
-        self._logs = folder.sub("logs")
-        self._indexes = Indexes(self._logs)
+        self._plan, self._work = plan, path / "work"
         self._serving = PortMonitor(path, plan, handles)
         self._excess = Excess(path, plan, handles)
         self._offering = any(one.place.role.labels for one in handles)
         self._soon_until = time.monotonic() + SHORTLY_S
         self._searched = 0.0
-        self._logs_s = LOGS_S[0]
-        for name in ("logs", "ports", "excess"):
+        for name in ("ports", "excess", *(("sanity",) if plan.checks_nodes else ())):
             self._timers.at(name, 0.0)
 
     def due_at(self) -> float:
@@ -55,9 +53,8 @@ class PeriodicChecks:
 
     def look(self, now: float) -> bool:
         """Do what is due; whether anything changed that is worth telling."""
-        if self._timers.is_due("logs", now):
-            self._look_at_logs(now)
-        return self._timers.is_due("ports", now) and self._look_at_ports(now)
+        changed = self._timers.is_due("sanity", now) and self._look_at_sanity(now)
+        return (self._timers.is_due("ports", now) and self._look_at_ports(now)) or changed
 
     def excess(self, now: float) -> Reason | None:
         """Return why the attempt is to end, if it takes too much."""
@@ -68,21 +65,31 @@ class PeriodicChecks:
         return reason or self._serving.too_many
 
     def last_look(self) -> None:
-        """After the end: the logs as they will stay."""
+        """After the end: ports are closed, and the results of checks are as they will stay."""
         for one in self._handles:
             one.served = ()
         self._serving.close()
-        self._indexes.note(one.place.name for one in self._handles)
+        if self._plan.checks_nodes:
+            self._look_at_sanity(0.0)
 
     def close(self) -> None:
         """Ask nothing more, and close what is open."""
         self._serving.close()
-        self._logs.close()
 
-    def _look_at_logs(self, now: float) -> None:
-        grew = self._indexes.note(one.place.name for one in self._handles if one.running)
-        self._logs_s = LOGS_S[0] if grew else min(LOGS_S[1], self._logs_s * 1.5)
-        self._timers.at("logs", now + self._logs_s)
+    def _look_at_sanity(self, now: float) -> bool:
+        """Read the results of checks that had not ended; return whether one has changed."""
+        changed = False
+        house = self._plan.house
+        uid = self._plan.uid if house.isolation == Isolation.PERSONS and not house.engine else None
+        for one in self._handles:
+            if one.started is None or (one.sanity and one.sanity["status"] != sanity_file.RUNNING):
+                continue
+            found = sanity_file.read(self._work / one.place.name, uid) or dict(sanity_file.NOT_BEGUN)
+            changed |= found != one.sanity
+            one.sanity = found
+        is_over = all(one.sanity and one.sanity["status"] != sanity_file.RUNNING for one in self._handles)
+        self._timers.at("sanity", None if is_over else now + SANITY_S)
+        return changed
 
     def _look_at_ports(self, now: float) -> bool:
         """Read announcements each time, and list sockets where there is something to look for."""
@@ -118,33 +125,3 @@ class Timers:
     def pause(self) -> float:
         """Seconds until the first of them; at most an hour, and never less than none."""
         return max(0.0, min(3600.0, self.first() - time.monotonic()))
-
-
-class Indexes:
-    """The indexes of the logs in one folder."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        self._sizes: dict[str, int] = {}
-
-    def note(self, names: Iterable[str]) -> bool:
-        """Write down what grew of the named logs; whether anything did."""
-        grown = [(name, size) for name in names if (size := self._size(name)) > self._sizes.get(name, 0)]
-        for name, size in grown:
-            self._append(name, f"{time.time():.3f} {size}\n")
-            self._sizes[name] = size
-        return bool(grown)
-
-    def _size(self, name: str) -> int:
-        try:
-            return os.stat(f"{name}.output", dir_fd=self._folder.fd, follow_symlinks=False).st_size
-        except FileNotFoundError:
-            return 0
-
-    def _append(self, name: str, line: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        fd = os.open(f"{name}.index", flags, 0o600, dir_fd=self._folder.fd)
-        try:
-            os.write(fd, line.encode())
-        finally:
-            os.close(fd)

@@ -6,7 +6,7 @@ milliseconds and pydantic doesn't.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Network
@@ -18,9 +18,12 @@ from jobs.node.staging.mount_specs import CodeSpec, DataMoverRuntime, DataSpec, 
 from jobs.node.supervisor.layout import (
     FORMAT,
     FORMAT_WITH_COMPANIONS,
+    FORMAT_WITH_CONTAINERS,
     FORMAT_WITH_DATA,
     FORMAT_WITH_NETWORK,
+    FORMAT_WITH_NODE_CHECKS,
     FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_RESTARTS,
     FORMAT_WITH_SOURCES,
     FORMAT_WITH_TREES,
     PLAN,
@@ -45,6 +48,15 @@ SOURCES: Final = {"codes": ("submodules", "is_code_dir"), "datas": ("is_code",)}
 COMPANIONS: Final = ("tensorboard",)
 """What a plan may say since FORMAT_WITH_COMPANIONS."""
 
+CONTAINERS: Final = ("init_containers", "sidecars")
+"""Fields that roles may have since FORMAT_WITH_CONTAINERS."""
+
+RESTARTS: Final = ("restarts",)
+"""Fields that roles may have since FORMAT_WITH_RESTARTS."""
+
+NODE_CHECKS: Final = ("checks_nodes",)
+"""What a plan may say since FORMAT_WITH_NODE_CHECKS."""
+
 _FORMATS: Final = (
     FORMAT,
     FORMAT_WITH_PROVISIONS,
@@ -53,6 +65,9 @@ _FORMATS: Final = (
     FORMAT_WITH_NETWORK,
     FORMAT_WITH_SOURCES,
     FORMAT_WITH_COMPANIONS,
+    FORMAT_WITH_CONTAINERS,
+    FORMAT_WITH_NODE_CHECKS,
+    FORMAT_WITH_RESTARTS,
 )
 
 
@@ -84,10 +99,31 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerPlan:
+    """A container of a replica besides its main one (`jobs.spec.PodContainer`).
+
+    `name` is safe in file names and log lines.  `folder` is its working directory in the job.
+    """
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    folder: str
+    env: Mapping[str, str]
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """Read it from JSON."""
+        return cls(**{**value, "command": tuple(value["command"]), "args": tuple(value["args"])})
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """A role.  `labels` are the ports it asked for; the slots may hold more than those.
 
-    `disk_mib` bounds a replica's own folders (0: they have no bound of their own).
+    `disk_mib` bounds a replica's own folders (0: they have no bound of their own).  `restarts` is how often
+    the processes of a replica may be started again; None where the job says no number.
     """
 
     name: str
@@ -102,6 +138,9 @@ class Role:
     labels: tuple[str, ...]
     slots: tuple[Slot, ...]
     disk_mib: int = 0
+    init_containers: tuple[ContainerPlan, ...] = ()
+    sidecars: tuple[ContainerPlan, ...] = ()
+    restarts: int | None = None
 
     @property
     def replicas(self) -> int:
@@ -113,7 +152,9 @@ class Role:
         """Read it from JSON."""
         slots = map(Slot.load, value["slots"])
         counts = Counts(**value["completion"])
-        return cls(**{**value, "completion": counts, "labels": tuple(value["labels"]), "slots": tuple(slots)})
+        containers = {name: tuple(map(ContainerPlan.load, value.get(name, ()))) for name in CONTAINERS}
+        labels = tuple(value["labels"])
+        return cls(**{**value, **containers, "completion": counts, "labels": labels, "slots": tuple(slots)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +251,8 @@ class Plan:
     """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
     data, output and code places; `bounds` are laid into every replica, and some of them
     filled with `codes` and `datas`, by `tools`; `packages` are installed; `cache` is the person's folder for
-    what was fetched before; `network` is None in the host's network.  What is secret is not in here.
+    what was fetched before; `network` is None in the host's network; `checks_nodes` says that its commands
+    begin with the sanity check.  What is secret is not in here.
     """
 
     key: str
@@ -240,6 +282,7 @@ class Plan:
     cache: str = ""
     network: NetworkPlan | None = None
     tensorboard: TensorBoardPlan | None = None
+    checks_nodes: bool = False
 
     @classmethod
     def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
@@ -268,7 +311,9 @@ class Plan:
     def dump(self) -> dict[str, Any]:
         """Return it as JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
-        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network", *COMPANIONS)}
+        more = {
+            name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network", *COMPANIONS, *NODE_CHECKS)
+        }
         wanted = {name: said for name, said in more.items() if said}
         number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
         if any(code.tree for code in self.codes):
@@ -281,6 +326,12 @@ class Plan:
             number = FORMAT_WITH_SOURCES
         if any(name in wanted for name in COMPANIONS):
             number = FORMAT_WITH_COMPANIONS
+        if _keep_fields(value["roles"], CONTAINERS):
+            number = FORMAT_WITH_CONTAINERS
+        if any(name in wanted for name in NODE_CHECKS):
+            number = FORMAT_WITH_NODE_CHECKS
+        if _keep_fields(value["roles"], RESTARTS):
+            number = FORMAT_WITH_RESTARTS
         for name in LIMITS:
             value["house"].pop(name)
         return {"format": number, **value, **wanted}
@@ -318,6 +369,18 @@ def _keep_sources(wanted: Mapping[str, Any]) -> bool:
                 is_new |= bool(each[name])
                 if not each[name]:
                     del each[name]
+    return is_new
+
+
+def _keep_fields(roles: Sequence[dict[str, Any]], names: Sequence[str]) -> bool:
+    """Remove those fields of roles that say nothing; tell whether one is left."""
+    is_new = False
+    for role in roles:
+        for name in names:
+            is_said = role[name] not in ((), None)
+            is_new |= is_said
+            if not is_said:
+                del role[name]
     return is_new
 
 

@@ -14,6 +14,7 @@ from jobs.node.supervisor.decision import Ended
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import preparation_lock, replica_cleanup
 from jobs.node.wrapper.launch_arguments import LaunchArguments, list_companions
+from jobs.node.wrapper.log_times import LogTimes
 from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import KILLED, Cause, Exit, now
 from jobs.node.wrapper.wrapper import settle
@@ -25,7 +26,8 @@ if TYPE_CHECKING:  # which looks at what is handles
 class ReplicaHandle:
     """`started`, `exit` and `step` are what the files say; `hold` is a pidfd of the wrapper while it lives.
 
-    `step` is what is done before the start.
+    `step` is what is done before the start; `sanity` is the result of the check that its command begins with,
+    None where there is none.
     """
 
     def __init__(self, plan: Plan, place: PlannedReplica, replicas: Folder) -> None:
@@ -37,6 +39,7 @@ class ReplicaHandle:
         self.hold: int | None = None
         self.tries = 0
         self.served: tuple[Served, ...] = ()
+        self.sanity: dict[str, Any] | None = None
         self._replicas = replicas
         self._identity: Identity | None = None
         self._launch: LaunchArguments | None = None
@@ -178,9 +181,10 @@ class ReplicaHandle:
     def _keep_output(self) -> None:
         """Add to the log what the replica wrote and its wrapper, which is dead, has not moved there."""
         if self._launch is not None:
-            file = open_log(self._launch.log)
-            LogWriter(file, self._launch.log_limits, self._launch.output).finish()
+            file, times = open_log(self._launch.log), LogTimes(self._launch.log)
+            LogWriter(file, self._launch.log_limits, self._launch.output, times).finish()
             os.close(file)
+            times.close()
 
     def _close_output(self) -> None:
         if self._launch is not None:

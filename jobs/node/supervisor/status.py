@@ -77,6 +77,7 @@ class Status:
             "params": dict(reason.params),
             "started_at": min(begun, default=None),
             "ended_at": ended_at,
+            "resumed": self._folder.read(layout.RESUMED) or {},
             "replicas": [_replica(one) for one in handles],
         }
         self._folder.write(layout.STATUS, value, durable=ended_at is not None)
@@ -110,6 +111,8 @@ def _replica(one: ReplicaHandle) -> dict[str, Any]:
     if one.started and "at" in one.started:
         names = ("at", "limits", "image_used", "commit")
         value |= {name: one.started[name] for name in names if name in one.started}
+    if one.sanity is not None:
+        value["sanity"] = one.sanity
     if one.running:
         value["served"] = [each.dump() for each in one.served]
     return value

@@ -37,8 +37,13 @@ IMPLICIT_PORTS: Final = (WEB, SHELL)
 FILE_SYSTEM: Final = "file_system"
 """Among a plan's locations: the folder that stands for OpenPAI's default file system."""
 
+HOME_FOLDER: Final = "home"
+"""Likewise: the person's home folder, which outlives the job."""
+
 LOCATION_VARIABLES: Final = {"data": "PAI_DATA_DIR", "output": "PAI_OUTPUT_DIR", "code": "PAI_CODE_DIR"}
 """Purpose of a place outside the job → the variable that tells it (OpenPAI v0.14)."""
+
+HOME_VARIABLE: Final = "JOB_CONSOLE_HOME_FOLDER"
 
 INDEX_VARIABLES: Final = (
     "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX",
@@ -49,6 +54,8 @@ INDEX_VARIABLES: Final = (
 MARK: Final = "JOB_CONSOLE_REPLICA"
 
 FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", MARK)
+
+NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
 
 PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
 """Names the file that holds what did not fit: `NAME='value'` lines for a shell to source."""
@@ -182,6 +189,7 @@ def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
         "APP_ID": plan.key,
         "PAI_DEFAULT_FS_URI": plan.locations.get(FILE_SYSTEM, ""),
         "JOB_NAME": plan.job,
+        **({HOME_VARIABLE: plan.locations[HOME_FOLDER]} if HOME_FOLDER in plan.locations else {}),
     }
 
 
@@ -294,10 +302,13 @@ def _framework_job(plan: Plan) -> FrameworkJob:
             role.replicas,
             count_processes(role.gpus, {**plan.env, **role.env}),
             count_tolerated(role.replicas, role.completion.min_failed),
+            role.restarts,
         )
         for role in plan.roles
     )
-    return FrameworkJob(plan.framework, plan.job, tuple(roles), _PlanEndpoints(plan))
+    return FrameworkJob(
+        plan.framework, plan.job, tuple(roles), _PlanEndpoints(plan), checks_nodes=plan.checks_nodes
+    )
 
 
 def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.node import disk
+from jobs.node.supervisor import checkpoints
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.states import Params, Reason, ReasonCode
@@ -67,13 +68,19 @@ class Excess:
         return None
 
     def _sizes(self) -> Iterator[tuple[ReplicaHandle, int]]:
-        """Yield running replicas and the MiB in all folders of their own, if counted in time."""
+        """Yield running replicas and the MiB in all folders of their own, if counted in time.
+
+        The checkpoints, which all of them write, count for the first one.
+        """
+        shared = [checkpoints.folder_of(self._path)]
         for one in self._handles:
-            folders = (self._path / kind / one.place.name for kind in ("work", "tmp", "empty"))
+            if not one.running:
+                continue
+            folders = [*(self._path / kind / one.place.name for kind in ("work", "tmp", "empty")), *shared]
+            shared = []
             until = time.monotonic() + _LONGEST_S
             with contextlib.suppress(OSError):  # out of time, or it has gone
-                if one.running:
-                    yield one, sum(_bytes_below(each, until) for each in folders if each.is_dir()) >> 20
+                yield one, sum(_bytes_below(each, until) for each in folders if each.is_dir()) >> 20
 
 
 def _too_large(one: ReplicaHandle, more: Params) -> Reason:

@@ -17,9 +17,9 @@ from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import mount_paths
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import checkpoints, layout
 from jobs.node.supervisor.decision import Ending
-from jobs.node.supervisor.plan import Plan, PlannedReplica, TensorBoardPlan
+from jobs.node.supervisor.plan import ContainerPlan, Plan, PlannedReplica, TensorBoardPlan
 from jobs.node.wrapper import attempt_files, environment, tensorboard
 from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.log_writer import NO_PIPE, Limits, Pipe
@@ -79,7 +79,24 @@ class LaunchArguments:
 
     def environment(self, room: ReplicaPaths) -> dict[str, str]:
         """The replica's whole environment."""
-        return environment.build(self.plan, self.place, self.told, room, self.secrets.get("env", {}))
+        told = {**self.told, **self._resumed_variables()}
+        return environment.build(self.plan, self.place, told, room, self.secrets.get("env", {}))
+
+    def _resumed_variables(self) -> dict[str, str]:
+        """Return the variable that names the checkpoint to resume from, if there is one."""
+        found = self.folder.read(layout.RESUMED)
+        folder = self.plan.env.get(checkpoints.VARIABLE)
+        return {checkpoints.RESUME_VARIABLE: f"{folder}/{found['name']}"} if found else {}
+
+    def container_environment(self, container: ContainerPlan, room: ReplicaPaths) -> dict[str, str]:
+        """Return the replica's environment with that of a container besides it, which has no GPU."""
+        own = {**container.env, **self._secrets_of(container)}
+        own = {name: value for name, value in own.items() if name not in environment.FIXED}
+        return {**self.environment(room), **own, **environment.NO_GPUS}
+
+    def _secrets_of(self, container: ContainerPlan) -> Mapping[str, str]:
+        found = self.secrets.get("containers", {}).get(self.place.role.name, {}).get(container.name, {})
+        return {str(name): str(value) for name, value in found.items()}
 
     def mark_variables(self) -> dict[str, str]:
         """Return the variable that marks the processes that prepare the replica."""
@@ -184,9 +201,16 @@ def list_companions(plan: Plan, place: PlannedReplica) -> list[str]:
     """Return those names of everything that runs beside the replica's command."""
     board = plan.tensorboard
     names = [tensorboard.NAME] if board and board.position == place.position else []
+    names += [sidecar.name for sidecar in place.role.sidecars]
     return [companion_name(plan, place, name) for name in names]
 
 
 def setup_name(plan: Plan, place: PlannedReplica) -> str:
-    """Return the name of the container for steps before the replica's own."""
+    """Return the name of the container that installs packages before the replica's own."""
     return f"{group_name(plan, place)}.setup"
+
+
+def list_setup(plan: Plan, place: PlannedReplica) -> list[str]:
+    """Return the names of all containers for steps before the replica's own."""
+    names = [companion_name(plan, place, each.name) for each in place.role.init_containers]
+    return [setup_name(plan, place), *names] if plan.packages is not None else names

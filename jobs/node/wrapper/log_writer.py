@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from jobs.node.wrapper.log_times import LogTimes
+
 _PIPE_BYTES: Final = 1 << 20
 _PIECES: Final = 16
 """So many are moved before somebody else has a turn."""
@@ -66,10 +68,13 @@ def open_pipe(owner: tuple[int, int]) -> Pipe:
 
 
 class LogWriter:
-    """Moves what comes into the replica's end of a pipe, `stream`, to the file; `fd` is to be polled."""
+    """Moves what comes into the replica's end of a pipe, `stream`, to the file; `fd` is to be polled.
 
-    def __init__(self, file: int, limits: Limits, pipe: Pipe) -> None:
-        self._file, self._limits = file, limits
+    `times` get to know when it came.
+    """
+
+    def __init__(self, file: int, limits: Limits, pipe: Pipe, times: LogTimes | None = None) -> None:
+        self._file, self._limits, self._times = file, limits, times
         self.fd, self.stream = pipe
         self._buffer = bytearray()  # most wrappers never need it
         self._size = os.fstat(file).st_size
@@ -92,6 +97,15 @@ class LogWriter:
                 break
         if self._why and time.monotonic() >= self._look_at:
             self._look_again()
+
+    def add(self, line: bytes) -> None:
+        """Write what came another way, within the same limits."""
+        piece = memoryview(line)
+        self._why = self._why or self._objection(len(piece))
+        if self._why:
+            self._drop(piece)
+        else:
+            self._write(piece)
 
     def drain(self) -> None:
         """Move all that dead processes have left."""
@@ -168,6 +182,8 @@ class LogWriter:
             rest = rest[count:]
 
     def _add(self, count: int) -> None:
+        if self._times is not None:
+            self._times.mark(self._size)
         self._size += count
         self._allowed -= count
         self._unlooked += count

@@ -23,7 +23,7 @@ class Cause(StrEnum):
     COMMAND: the command ended, by itself or by a signal that we did not send.
     TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
     MEMORY: it used more than it was given.  START, IMAGE, MOUNT, CODE, PACKAGES: it could not be started.
-    DATA: likewise, or what it wrote could not be taken away.
+    DATA: likewise, or what it wrote could not be taken away.  INIT: an init container failed.
     LOST: its wrapper was killed.  RESTART: the machine was started anew.
     """
 
@@ -37,6 +37,7 @@ class Cause(StrEnum):
     CODE = "code"
     DATA = "data"
     PACKAGES = "packages"
+    INIT = "init"
     LOST = "lost"
     RESTART = "restart"
 
@@ -44,7 +45,8 @@ class Cause(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Exit:
     """One replica's end.  `code` is 128+n for a signal n; times are seconds since the epoch, `at` is
-    seconds since the boot; `detail` is the system's own words for what went wrong.
+    seconds since the boot; `detail` is the system's own words for what went wrong; `container` is the init
+    container that failed.
     """
 
     cause: Cause
@@ -54,6 +56,7 @@ class Exit:
     code: int | None = None
     signal: int | None = None
     detail: str = ""
+    container: str = ""
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
@@ -61,8 +64,11 @@ class Exit:
         return cls(**{**value, "cause": Cause(value["cause"])})
 
     def dump(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)
+        """Return it as JSON, without a container where there is none: earlier releases know no such field."""
+        value = asdict(self)
+        return (
+            value if self.container else {name: said for name, said in value.items() if name != "container"}
+        )
 
 
 def now(
@@ -72,9 +78,10 @@ def now(
     code: int | None = None,
     signal: int | None = None,
     detail: str = "",
+    container: str = "",
 ) -> Exit:
     """An end at this moment."""
-    return Exit(cause, time.monotonic(), time.time(), started_at, code, signal, detail)
+    return Exit(cause, time.monotonic(), time.time(), started_at, code, signal, detail, container)
 
 
 def code_of(status: int) -> tuple[int, int | None]:
@@ -96,6 +103,10 @@ def judge(exit_: Exit, memory_mib: int) -> tuple[ReplicaState, Reason]:
         Cause.DATA: Reason(ReasonCode.MOUNT_FAILED, {"error": exit_.detail}),
         Cause.CODE: Reason(ReasonCode.CODE_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.PACKAGES: Reason(ReasonCode.REQUIREMENTS_FAILED, {"error": exit_.detail, "exit_code": code}),
+        Cause.INIT: Reason(
+            ReasonCode.INIT_CONTAINER_FAILED,
+            {"container": exit_.container, "error": exit_.detail, "exit_code": code},
+        ),
         Cause.LOST: Reason(ReasonCode.WRAPPER_LOST, {"exit_code": code}),
         Cause.RESTART: Reason(ReasonCode.MACHINE_RESTARTED),
     }

@@ -16,6 +16,7 @@ from jobs.node.process_trees import Tree
 from jobs.node.supervisor.decision import Ending, signal_called
 from jobs.node.wrapper.companions import Companions
 from jobs.node.wrapper.log_writer import LogWriter
+from jobs.node.wrapper.named_output import NamedOutputs
 
 if TYPE_CHECKING:
     from jobs.node.wrapper import cgroups
@@ -45,8 +46,9 @@ class ProcessReaper:
         self._memory: cgroups.ControlGroup | None = None
         self._limit: int | None = None
         self._enough: Callable[[], bool] | None = None
+        self._told_alone: int | None = None
         self._had_enough = False
-        self._companions = Companions()
+        self._companions = self._none()
         self._poll = select.poll()
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(ringer, False)
@@ -75,14 +77,20 @@ class ProcessReaper:
         limit: int | None = None,
         enough: Callable[[], bool] | None = None,
         companions: Companions | None = None,
+        *,
+        is_main_told_alone: bool = False,
     ) -> Finished:
-        """Wait for the end of `main` and of everything it started; `companions` end with it.
+        """Wait for the end of `main` and of everything it started; `companions` end with it, sidecars within
+        their grace period.
 
         Without `memory` the watchdog holds `limit` bytes; with neither nobody does.  `enough` is asked every
-        second whether to end it now.
+        second whether to end it now.  With `is_main_told_alone` the other processes get no SIGTERM.
         """
+        self._told_alone = main if is_main_told_alone else None
         self._memory, self._limit, self._enough = memory, limit, enough
-        self._companions = companions or Companions()
+        self._companions = companions or self._none()
+        for fd in self._companions.outputs.descriptors():
+            self._poll.register(fd, select.POLLIN)
         if memory is not None:
             memory.register(self._poll)
         self._reset()
@@ -91,12 +99,17 @@ class ProcessReaper:
             self._reap(main)
             self._hear()
             self._act()
+        self._companions.end()
         self._sweep(main)
         self._log.drain()
+        self._companions.outputs.finish(self._poll)
         if self._memory is not None:
             self._out_of_memory |= self._memory.out_of_memory()
         assert self._status is not None
         return Finished(self._status, self._told, self._out_of_memory, self._had_enough)
+
+    def _none(self) -> Companions:
+        return Companions(NamedOutputs(self._log, self._orders.owner))
 
     def _reset(self) -> None:
         self._had_enough = self._none_left = False
@@ -104,19 +117,21 @@ class ProcessReaper:
 
     def _over(self, main: int) -> bool:
         """Once the main process has ended the rest is over, except that in an ordered end all may use
-        the time that was given.
+        the time that was given, and sidecars their grace period.
         """
         self._reap(main)
         if self._out_of_memory or self._had_enough:
             return True
         if self._status is None:
             return self._ending is not None and time.monotonic() >= self._ending.kill_at
-        return self._none_left or self._ending is None or time.monotonic() >= self._ending.kill_at
+        if self._none_left or (self._ending is not None and time.monotonic() >= self._ending.kill_at):
+            return True
+        return self._ending is None and not self._companions.is_stopping()
 
     def _wait(self) -> None:
         now = time.monotonic()
         due = self._ending.next_after(now) if self._ending else None
-        pauses = [due - now] if due is not None else []
+        pauses = [at - now for at in (due, self._companions.kill_at) if at is not None]
         if self._memory is None and self._limit is not None:
             pauses.append(processes.WATCH_S)
         if self._enough is not None:
@@ -132,8 +147,10 @@ class ProcessReaper:
             now = time.monotonic()
             ready = [fd for fd, _ in self._poll.poll(max(0, min(ends) - now) * 1000 if ends else None)]
             self._log.pump()
+            written = (self._log.fd, *self._companions.outputs.descriptors())
+            self._companions.outputs.pump(self._poll)
             over = until is not None and time.monotonic() >= until
-            if over or any(fd != self._log.fd for fd in ready):
+            if over or any(fd not in written for fd in ready):
                 return
 
     def _hear(self) -> None:
@@ -154,7 +171,10 @@ class ProcessReaper:
         due = self._ending.list_due_signals(time.monotonic()) if self._ending else []
         for number in due[self._sent :]:
             self._told = self._told or self._status is None
-            if number in (signal.SIGTERM, signal.SIGKILL):
+            if number == signal.SIGTERM and self._told_alone is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._told_alone, number)
+            elif number in (signal.SIGTERM, signal.SIGKILL):
                 self._tree.signal(number)
             else:
                 process_trees.warn(self._tree, number)
@@ -177,8 +197,8 @@ class ProcessReaper:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                self._companions.discard(pid)
+                self._companions.note_end(pid, status)
                 if pid == main:
                     self._status = status
-                    self._companions.end()
+                    self._companions.stop()
         self._none_left = True

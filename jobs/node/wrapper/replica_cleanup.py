@@ -16,7 +16,7 @@ from jobs.node import processes
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import cgroups, environment
-from jobs.node.wrapper.launch_arguments import group_name, list_companions, setup_name
+from jobs.node.wrapper.launch_arguments import group_name, list_companions, list_setup
 
 _PAUSE_S: Final = 0.02
 _PATIENCE_S: Final = 5.0
@@ -51,10 +51,7 @@ def _remove_container(plan: Plan, place: PlannedReplica) -> None:
 
     box = Engine(plan.house.engine)
     until = time.monotonic() + _PATIENCE_S
-    names = [group_name(plan, place), *list_companions(plan, place)]
-    if plan.packages is not None:
-        names.append(setup_name(plan, place))
-    for name in names:
+    for name in (group_name(plan, place), *list_companions(plan, place), *list_setup(plan, place)):
         while box.exists(name) and time.monotonic() < until:
             box.remove(name)
 

@@ -19,8 +19,10 @@ from jobs.node.measure import StepBudget
 from jobs.node.staging import pip
 from jobs.node.staging.mount_specs import PackageSpec
 from jobs.node.wrapper import cgroups
+from jobs.node.wrapper.companions import Companions
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_writer import LogWriter
+from jobs.node.wrapper.named_output import NamedOutputs, prefix
 from jobs.node.wrapper.outcome import Cause, Exit, code_of, now
 from jobs.node.wrapper.process_reaper import ProcessReaper
 
@@ -71,7 +73,8 @@ class StagingSite:
 class StagingStep:
     """One program.  `cause` names its failure, and `about` its subject for people.
 
-    `inside` is called in the child; `patience` bounds its time and the size of what it makes.
+    `inside` is called in the child; `patience` bounds its time and the size of what it makes.  The output of
+    a `container` is in the log behind its name.
     """
 
     cause: Cause
@@ -79,6 +82,7 @@ class StagingStep:
     about: str
     inside: Callable[[], None] = lambda: None
     patience: StepBudget | None = None
+    container: str = ""
 
     def begin(self) -> None:
         """Prepare the child that runs it; no single file grows beyond what all of them may be."""
@@ -115,12 +119,16 @@ class StepRunner:
         self._launch.tell({"step": step.cause, "about": step.about})
         before = self._log.size()
         limit = self._launch.place.role.memory_mib << 20 if self.has_watchdog else None
+        outputs = NamedOutputs(self._log, self._launch.owner)
+        stream = outputs.open(step.container) if step.container else os.dup(self._log.stream)
         try:
-            main = start(step.command, Streams.into(self._log.stream), step.begin)
+            main = start(step.command, Streams.into(stream), step.begin)
         except CannotStart as error:
-            return now(step.cause, detail=str(error))
+            return now(step.cause, detail=str(error), container=step.container)
+        finally:
+            os.close(stream)
         enough = step.patience.is_spent if step.patience else None
-        finished = self._reaper.see_through(main, self._group, limit, enough)
+        finished = self._reaper.see_through(main, self._group, limit, enough, Companions(outputs))
         code, number = code_of(finished.status)
         if finished.told:
             return now(Cause.NOT_STARTED)
@@ -130,7 +138,8 @@ class StepRunner:
             return now(step.cause, detail=step.patience.words)
         if code == 0:
             return None
-        return now(step.cause, code=code, signal=number, detail=self._last_output(before))
+        detail = self._last_output(before).replace(prefix(step.container), "")
+        return now(step.cause, code=code, signal=number, detail=detail, container=step.container)
 
     def _last_output(self, since: int) -> str:
         """Return the end of what it wrote.  By the attempt's opened folder: its path may be gone."""

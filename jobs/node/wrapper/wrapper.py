@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 from jobs.faults import fault
 from jobs.node import command, kernel
 from jobs.node.files import Folder
+from jobs.node.frameworks import registry
 from jobs.node.network import names
 from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
@@ -30,8 +31,11 @@ from jobs.node.sandbox.runtime import runtime_of
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import preparation_lock
 from jobs.node.wrapper.companions import Companions
+from jobs.node.wrapper.credential_companion import CredentialCompanion
 from jobs.node.wrapper.launch_arguments import LaunchArguments
+from jobs.node.wrapper.log_times import LogTimes
 from jobs.node.wrapper.log_writer import LogWriter, open_log
+from jobs.node.wrapper.named_output import NamedOutputs
 from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
 from jobs.node.wrapper.process_reaper import Finished, ProcessReaper
 from jobs.states import ReplicaState
@@ -89,10 +93,13 @@ def _give_up(launch: LaunchArguments, error: BaseException) -> NoReturn:
 
 class _Wrapper:
     def __init__(self, launch: LaunchArguments) -> None:
+        self._credentials = CredentialCompanion.open(launch)
+        if self._credentials is not None:
+            launch = replace(launch, told={**launch.told, **self._credentials.variables})
         self._launch = launch
         self._me = Identity.mine()
         self._replica = launch.folder.sub("replicas").sub(launch.place.name)
-        self._log = LogWriter(open_log(launch.log), launch.log_limits, launch.output)
+        self._log = LogWriter(open_log(launch.log), launch.log_limits, launch.output, LogTimes(launch.log))
         self._runtime = runtime_of(launch, self._log)
         self._reaper = ProcessReaper(self._runtime.tree, launch, self._log)
         self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
@@ -163,17 +170,27 @@ class _Wrapper:
 
     def _live(self, started_at: float) -> Exit:
         runtime = self._runtime
+        outputs = NamedOutputs(self._log, self._launch.owner)
+        companions = Companions(outputs, self._launch.plan.grace_s)
+        if self._credentials is not None:
+            companions.start(self._credentials.companion())
+            self._credentials.close()
+        for sidecar in runtime.sidecars():
+            companions.start(sidecar)
         try:
             main = command.start(runtime.command(), command.Streams.into(self._log.stream), runtime.enter)
         except command.CannotStart as error:
+            companions.end()
             return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
         fault("wrapper.running")
-        companions = Companions()
         for companion in runtime.companions():
-            companions.start(companion, self._log.stream)
+            companions.start(companion)
         has_watchdog = runtime.group is None and not self._launch.contained
         limit = self._launch.place.role.memory_mib << 20 if has_watchdog else None
-        finished = self._reaper.see_through(main, runtime.group, limit, companions=companions)
+        alone = registry.ends_by_launcher(self._launch.plan.framework)
+        finished = self._reaper.see_through(
+            main, runtime.group, limit, companions=companions, is_main_told_alone=alone
+        )
         fault("wrapper.ended")
         exit_ = self._take_back(self._exit(finished, started_at))
         runtime.clean(failed=judge(exit_, 0)[0] is ReplicaState.FAILED)

@@ -7,12 +7,13 @@ the backend refuses what it can't run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from jobs import trees
-from jobs.assets import instance_roles, resolution
+from jobs.assets import instance_roles, resolution, site_storage
 from jobs.backends import effects, fixed_ports, registry
 from jobs.dialects.base import Action, Note, Parsed, Problem
 from jobs.dialects.document import Document
@@ -21,13 +22,13 @@ from jobs.facilities import (
     HDFS,
     HOST_NETWORK,
     OWN_NETWORK,
+    WRITABLE,
     Facilities,
     StorageMapping,
     find_mapping,
     lies_in,
     local_path,
     setting_of_code,
-    split_data,
     without_login,
 )
 from jobs.form import rules, sizes
@@ -40,9 +41,10 @@ from jobs.spec import (
     MountPurpose,
     Resources,
     RoleSpec,
+    name_containers,
     resource_requests,
 )
-from jobs.submission.checks import fault_tolerance, page_rules, shell_commands
+from jobs.submission.checks import fault_tolerance, page_rules, sanity_check, shell_commands
 from jobs.submission.resource_requests import amounts_of
 from jobs.submission.targets import quotas_open_to, target_address
 from quotas import egress
@@ -79,6 +81,8 @@ _LIBRARY_PROGRAMS: Final = {
 _DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
 _OF_THE_JOB: Final = ("emptydir://", "job://")
 """Locations that every cluster makes by itself."""
+
+_PLACEHOLDER: Final = re.compile(r"<[^<>]*>")
 
 _DEFAULTS: Final = Resources()
 
@@ -135,7 +139,7 @@ def notes(user: User, quota: Quota, spec: JobSpec, dialect: str) -> tuple[Note, 
         *rules.notes(spec, target, dialect),
         *page_rules.notes(page_rules.Subject(user, spec, target), dialect),
     )
-    tolerance = fault_tolerance.find_notes(spec)
+    tolerance = (*fault_tolerance.find_notes(spec), *sanity_check.find_notes(spec))
     return (*_unused_fields(quota, spec), *_differences(quota, spec), *tolerance, *ruled)
 
 
@@ -149,8 +153,11 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
         yield Note("image_not_used", "", {"cluster": cluster, "image": image})
     if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
         yield Note("ports_moved", "", {"cluster": cluster, "label": label})
+    mappings: Mapping[str, StorageMapping] = {}
+    if any(mount.uri.startswith(f"{HDFS}://") for mount in spec.mounts):
+        mappings = site_storage.find_mappings(quota.cluster_id, quota.workspace_id)
     for index, mount in enumerate(spec.mounts):
-        if _is_only_passed(facilities, mount):
+        if _is_only_passed(facilities, mappings, mount):
             params = {"cluster": cluster, "place": without_login(mount.uri)}
             yield Note("location_passed", f"/mounts/{index}/uri", params)
     if file := next((each for each in _LIBRARY_PROGRAMS if spec.requirements.directory.endswith(each)), ""):
@@ -160,14 +167,13 @@ def _differences(quota: Quota, spec: JobSpec) -> Iterator[Note]:
         yield Note("egress_ignored", "", {"cluster": cluster, "workspace": quota.workspace.name})
 
 
-def _is_only_passed(facilities: Facilities, mount: Mount) -> bool:
+def _is_only_passed(facilities: Facilities, mappings: Mapping[str, StorageMapping], mount: Mount) -> bool:
     """Tell whether a directory of an HDFS is neither fetched nor stored."""
     return (
         mount.uri.startswith(f"{HDFS}://")
         and not (mount.path or mount.purpose is MountPurpose.CODE)
         and not (
-            find_mapping(facilities.datasets, mount.id, mount.uri) is not None
-            or facilities.fetches_data(mount.uri)
+            find_mapping(mappings, mount.id, mount.uri) is not None or facilities.fetches_data(mount.uri)
         )
     )
 
@@ -195,6 +201,13 @@ def _network(facilities: Facilities, spec: JobSpec) -> str:
     """Return the network that the job would have there."""
     contained = facilities.images and any(role.image for role in spec.roles)
     return facilities.image_network if contained else facilities.network
+
+
+def _gives_credentials(facilities: Facilities, spec: JobSpec) -> bool:
+    """Tell whether the job would get credentials of a role there."""
+    contained = facilities.images and any(role.image for role in spec.roles)
+    beside = facilities.image_roles if contained else facilities.roles
+    return beside or _network(facilities, spec) == OWN_NETWORK
 
 
 def apply_action(document: Document, kind: str, value: str) -> Document:
@@ -229,6 +242,7 @@ class _Check:
 
     def problems(self) -> Iterator[Problem]:
         yield from fault_tolerance.find_problems(self.parsed.spec)
+        yield from sanity_check.find_problems(self.parsed.spec)
         if vendor := registry.vendor_of(self.quota.cluster.backend):
             subject = page_rules.Subject(self.user, self.parsed.spec, describe_target(self.quota))
             yield from page_rules.problems(subject, vendor)
@@ -241,8 +255,8 @@ class _Check:
         if _is_restricted(self.quota) and not _network(facilities, self.parsed.spec):
             yield self._problem("egress_not_enforced", "", workspace=self.quota.workspace.name)
         yield from self._images(facilities)
-        for index, mount in enumerate(self.parsed.spec.mounts):
-            yield from self._mount(facilities, index, mount)
+        yield from self._containers(facilities)
+        yield from self._mounts(facilities)
         if self.parsed.spec.code is not None:
             yield from self._code(facilities, self.parsed.spec.code)
         yield from self._scripts(facilities)
@@ -252,6 +266,25 @@ class _Check:
     ) -> Problem:
         params = {"cluster": self.quota.cluster.name, **params}
         return Problem(code, pointer, params=params, actions=tuple(actions))
+
+    def _containers(self, facilities: Facilities) -> Iterator[Problem]:
+        """Yield a problem for each container that would run here without one's own start command."""
+        for index, role in enumerate(self.parsed.spec.roles):
+            if facilities.images and role.image and not facilities.slurm:
+                continue
+            paths = [
+                f"/roles/{index}/{kind}/{number}"
+                for kind, found in (("init_containers", role.init_containers), ("sidecars", role.sidecars))
+                for number in range(len(found))
+            ]
+            for path, (name, container) in zip(paths, name_containers(role), strict=True):
+                if not container.command:
+                    code, member = "container_without_command", "command"
+                elif container.image and not role.image:
+                    code, member = "container_image_alone", "image"
+                else:
+                    continue
+                yield self._problem(code, f"{path}/{member}", role=role.name, name=name)
 
     def _gpus(self) -> Iterator[Problem]:
         spec = self.parsed.spec
@@ -295,7 +328,7 @@ class _Check:
             yield self._problem(code, "/instance_role", [*others, without], **params)
             return
         facilities = facilities_of(self.quota)
-        if facilities is not None and _network(facilities, self.parsed.spec) != OWN_NETWORK:
+        if facilities is not None and not _gives_credentials(facilities, self.parsed.spec):
             yield self._problem("role_without_network", "/instance_role", [without], role=role.name)
 
     def _sizes(self) -> Iterator[Problem]:
@@ -316,7 +349,10 @@ class _Check:
                 )
 
     def _images(self, facilities: Facilities) -> Iterator[Problem]:
-        if facilities.images or facilities.plain:
+        if facilities.images:
+            yield from self._unfilled_images()
+            return
+        if facilities.plain:
             return
         for index, role in enumerate(self.parsed.spec.roles):
             if role.image:
@@ -324,19 +360,41 @@ class _Check:
                 yield self._problem("image_not_run", pointer, actions, image=role.image)
                 return
 
-    def _mount(self, facilities: Facilities, index: int, mount: Mount) -> Iterator[Problem]:
-        uri, pointer = self._meant(facilities, mount.uri), f"/mounts/{index}/uri"
-        without = [Action("without_mount", str(index))]
-        if trees.tree_id_of(uri) is not None or trees.tree_id_of(mount.id) is not None:
-            return
-        if uri.startswith(_OF_THE_JOB):
-            return
-        mapped = find_mapping(facilities.datasets, mount.id, without_login(uri))
+    def _unfilled_images(self) -> Iterator[Problem]:
+        """Yield a problem for each image with a placeholder of the manual, which no engine can pull."""
+        for index, role in enumerate(self.parsed.spec.roles):
+            if found := _PLACEHOLDER.search(role.image):
+                pointer = f"/roles/{index}/image"
+                yield self._problem("image_unfilled", pointer, image=role.image, placeholder=found[0])
+
+    def _mounts(self, facilities: Facilities) -> Iterator[Problem]:
+        meant = [(mount, self._meant(facilities, mount.uri)) for mount in self.parsed.spec.mounts]
+        outside = [index for index, each in enumerate(meant) if not _is_provided(*each)]
+        if not outside:
+            return  # the query for the mappings would be a third of a check
+        mappings = site_storage.find_mappings(self.quota.cluster_id, self.quota.workspace_id)
+        for index in outside:
+            yield from self._mount(facilities, mappings, index, *meant[index])
+
+    def _mount(
+        self,
+        facilities: Facilities,
+        mappings: dict[str, StorageMapping],
+        index: int,
+        mount: Mount,
+        uri: str,
+    ) -> Iterator[Problem]:
+        pointer, without = f"/mounts/{index}/uri", [Action("without_mount", str(index))]
+        mapped = find_mapping(mappings, mount.id, without_login(uri))
         if mapped is not None:
-            yield from self._check_mapping(facilities, facilities.datasets[mapped], mount, pointer)
+            yield from self._check_mapping(facilities, mappings[mapped], mount, pointer)
             return
+        near = site_storage.suggest(without_login(mount.uri) or mount.id, mappings)
+        suggested = [Action("mount_address", f"{index} {each}", {"address": each}) for each in near]
+        params = {"near": ", ".join(near)} if near else {}
         if mount.id and not mount.uri:
-            yield self._problem("dataset_not_known", f"/mounts/{index}/id", without, id=mount.id)
+            actions = [*suggested, *without]
+            yield self._problem("dataset_not_known", f"/mounts/{index}/id", actions, id=mount.id, **params)
             return
         folder = local_path(uri)
         if folder is not None:
@@ -345,8 +403,7 @@ class _Check:
                 yield from self._folder(facilities, folder, pointer, without)
         elif mount.path and not facilities.fetches_data(uri):
             shown = without_login(mount.uri)
-            setting = "datasets" if split_data(uri) is None else "data_from"
-            yield self._problem("data_not_mapped", pointer, without, place=shown, setting=setting)
+            yield self._problem("data_not_mapped", pointer, [*suggested, *without], place=shown, **params)
         elif mount.purpose is MountPurpose.CODE and not mount.path:
             yield from self._fetched_code(facilities, uri, pointer)
 
@@ -355,10 +412,16 @@ class _Check:
     ) -> Iterator[Problem]:
         """Yield a problem where the workspace may not use the storage that stands for an address."""
         workspace, without = self.quota.workspace, [Action("without_mount", pointer.split("/")[2])]
-        if not mapping.admits(workspace.slug):
-            place = without_login(mount.uri) or mount.id
-            params = {"place": place, "workspace": workspace.name, "setting": "datasets"}
+        place = without_login(mount.uri) or mount.id
+        is_read = (mapping.read_only or mount.read_only) and mount.purpose is not MountPurpose.OUTPUT
+        if not mapping.is_admitted:
+            params = {"place": place, "workspace": workspace.name}
             yield self._problem("storage_not_admitted", pointer, without, **params)
+        elif mapping.read_only and mount.purpose is MountPurpose.OUTPUT:
+            yield self._problem("storage_read_only", pointer, without, place=place)
+        elif mapping.bucket and not is_read and facilities.buckets != WRITABLE:
+            actions = [Action("mount_read_only", pointer.split("/")[2]), *without]
+            yield self._problem("storage_not_writable", pointer, actions, place=place)
         elif mapping.folder:
             yield from self._folder(facilities, mapping.folder, pointer, without)
 
@@ -427,6 +490,17 @@ class _Check:
             yield self._problem("no_modules", pointer, actions, **params)
 
 
+def _is_provided(mount: Mount, uri: str) -> bool:
+    """Tell whether every cluster has the location: an upload, a folder of the job, or the default output.
+
+    OpenPAI's default output is a folder of the job where no file system is set.
+    """
+    if trees.tree_id_of(uri) is not None or trees.tree_id_of(mount.id) is not None:
+        return True
+    is_output = mount.purpose is MountPurpose.OUTPUT and not mount.path
+    return uri.startswith(_OF_THE_JOB) or (is_output and uri.startswith(_DEFAULT_FILE_SYSTEM))
+
+
 def gpu_types_of(cluster_id: int) -> set[str] | None:
     """Return the types of the cluster's GPUs; None where no node is known."""
     rows: list[Mapping[str, int]] = list(
@@ -481,6 +555,23 @@ def _gpu_type(spec: JobSpec, value: str) -> JobSpec:
     return _with_roles(spec, lambda role: resize(role, gpu_type=value) if role.resources.gpus else role)
 
 
+def _mount_address(spec: JobSpec, value: str) -> JobSpec:
+    index, _, address = value.partition(" ")
+    changed = spec.mounts[int(index)]
+    values = {"uri": address, "id": ""} if "://" in address else {"id": address, "uri": ""}
+    return _with_mount(spec, changed, changed.model_copy(update=values))
+
+
+def _mount_read_only(spec: JobSpec, value: str) -> JobSpec:
+    changed = spec.mounts[int(value)]
+    return _with_mount(spec, changed, changed.model_copy(update={"read_only": True}))
+
+
+def _with_mount(spec: JobSpec, changed: Mount, wanted: Mount) -> JobSpec:
+    mounts = tuple(wanted if each is changed else each for each in spec.mounts)
+    return spec.model_copy(update={"mounts": mounts})
+
+
 def _without_mount(spec: JobSpec, value: str) -> JobSpec:
     gone = spec.mounts[int(value)]
     return spec.model_copy(update={"mounts": tuple(each for each in spec.mounts if each is not gone)})
@@ -525,6 +616,8 @@ _CHANGES: Final[Mapping[str, Callable[[JobSpec, str], JobSpec]]] = {
     "without_image": _without_image,
     "without_gpu": _without_gpu,
     "gpu_type": _gpu_type,
+    "mount_address": _mount_address,
+    "mount_read_only": _mount_read_only,
     "without_mount": _without_mount,
     "without_code": _without_code,
     "without_srun": _without_srun,

@@ -93,11 +93,12 @@ def _check_target(
     document = document.with_parsed(parsed)
     made_of = resolution.resolve(user, document, quota.workspace)
     wrong = made_of.problems
-    if not place.workspace and may_submit_in(user).count() > 1:
+    if wrong and not place.workspace and may_submit_in(user).count() > 1:
         wrong = tuple(each for each in wrong if each.code != "asset_not_yours")
     never = feasibility.problems(user, quota, replace(parsed, spec=made_of.spec))
+    excess = submission.find_excess_of_public(quota, made_of.spec)
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    problems = (*wrong, *feasibility.locate(never, document))
+    problems = (*wrong, *feasibility.locate(never, document), *excess)
     there = document.places.all_placed(feasibility.notes(user, quota, made_of.spec, document.dialect))
     return problems, (*noted, *there)
 

@@ -277,11 +277,7 @@ def _together(priced: Sequence[_Priced], at_once: int) -> tuple[ledger.Part, ...
 
 
 def _find_refusals(quota: Quota, spec: JobSpec) -> tuple[str, ...]:
-    try:
-        submission.refuse_beyond_public(quota, spec)
-    except Refused as refused:
-        return tuple(problem_message(problem) for problem in refused.problems)
-    return ()
+    return tuple(problem_message(problem) for problem in submission.find_excess_of_public(quota, spec))
 
 
 def _aimaster(quota: Quota) -> int | None:

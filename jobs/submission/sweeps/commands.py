@@ -28,6 +28,7 @@ from jobs.submission.access import require
 from jobs.submission.job_submission import find_replay
 from jobs.submission.sweeps import arrays
 from jobs.submission.sweeps.expansion import CannotSweepError, Values, combinations, expand
+from jobs.submission.sweeps.objective import Objective
 from quotas import ledger
 from quotas.access import Verb
 from quotas.models import User
@@ -52,6 +53,7 @@ class SweepRequest:
     template: str = ""
     origin: Job | None = None
     keep_original: bool = True
+    objective: Objective | None = None
 
     @property
     def digest(self) -> str:
@@ -59,6 +61,7 @@ class SweepRequest:
         parts = [self.document.text, self.document.given, *astuple(self.place)]
         parts += [self.template] if self.template else []
         parts += [] if self.keep_original else ["mended"]
+        parts += [json.dumps(astuple(self.objective))] if self.objective else []
         whole = json.dumps([*parts, self.grid, [*self.listed], self.at_once], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -131,7 +134,8 @@ def _ready(user: User, asked: SweepRequest, document: Document) -> submission.Re
     if wrong := submission.find_problems(user, document, asked.origin, asked.template):
         raise Refused(wrong)
     made = submission.resolve_job(user, document, asked.place, asked.origin)
-    submission.refuse_beyond_public(made.quota, made.document.parsed.spec)
+    if excess := submission.find_excess_of_public(made.quota, made.document.parsed.spec):
+        raise Refused(excess)
     return made
 
 
@@ -147,6 +151,7 @@ def _store(user: User, asked: SweepRequest, key: str | None, made: _Made) -> Swe
         file=made.parsed.text if array else "",
         idempotency_key=key,
         request_digest=asked.digest,
+        **_objective_columns(asked.objective),
     )
     for number, (values, ready) in enumerate(zip(made.found, made.ready, strict=True), 1):
         request = SubmissionRequest(origin=asked.origin, made_of=ready.uses, template=asked.template)
@@ -154,6 +159,17 @@ def _store(user: User, asked: SweepRequest, key: str | None, made: _Made) -> Swe
         _enter(sweep, job, number, values)
     fault("accept.before_commit")
     return sweep
+
+
+def _objective_columns(objective: Objective | None) -> dict[str, Any]:
+    if objective is None:
+        return {}
+    return {
+        "objective": objective.metric,
+        "goal": objective.goal,
+        "stop_after": objective.stop_after,
+        "stop_jobs": objective.stop_jobs,
+    }
 
 
 def _enter(sweep: Sweep, job: Job, number: int, values: Values, round_: int = 1) -> None:

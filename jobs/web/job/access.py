@@ -13,7 +13,6 @@ from django.conf import settings
 from django.contrib import messages as notes
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse, QueryDict
-from django.http.request import split_domain_port
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -209,10 +208,9 @@ def pick_replica(replicas: Sequence[Replica], query: QueryDict) -> Replica | Non
 
 
 def _host(request: SignedIn, job: Job, replica: Replica, *, key_file: str) -> SshHost:
-    name = settings.CONSOLE_SSH_HOST or split_domain_port(request.get_host())[0].strip("[]")
     endpoint = Endpoint.objects.filter(replica=replica).order_by("label").first()
     return SshHost(
-        name=name,
+        name=sshhost.name(request.get_host()),
         port=settings.CONSOLE_SSH_PORT,
         login=entries.login_name(job, replica),
         key_file=key_file,

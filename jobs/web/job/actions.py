@@ -1,4 +1,4 @@
-"""The buttons of a job's page, and of the list: stop, retry, share, delete."""
+"""The buttons of a job's page: stop, retry, share, delete."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from django.contrib import messages as notes
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from jobs import submission
 from jobs.dialects.base import Refused
 from jobs.lifecycle.transitions import Overtaken
 from jobs.models import Job, JobFile, Visibility
-from jobs.submission import job_control
+from jobs.submission import job_control, tags
 from jobs.submission.access import find_job
 from jobs.submission.checks.suggested_actions import NoSuchChange, SuggestedAction, apply_change
 from jobs.web.http import SignedIn, signed_in
-from quotas.access import Verb, those
+from quotas.access import Verb
 from quotas.models import User
-
-MOST_AT_ONCE = 200
 
 
 @require_POST
@@ -55,31 +51,6 @@ def _control(
         if done:
             notes.success(request, done)
     return redirect("job", public_id)
-
-
-@require_POST
-@signed_in
-def stop_many(request: SignedIn) -> HttpResponseBase:
-    """Ask for the end of the chosen jobs; report how many the person may not stop."""
-    ids = request.POST.getlist("id")[:MOST_AT_ONCE]
-    jobs = list(Job.objects.visible_to(request.user).filter(public_id__in=ids))
-    mine = those(request.user, Verb.CONTROL, jobs)
-    count = sum(_try_stop(request.user, job) for job in mine)
-    if count:
-        text = ngettext("Stopping %(count)d job.", "Stopping %(count)d jobs.", count)
-        notes.success(request, text % {"count": count})
-    if left := len(ids) - count:
-        text = ngettext("%(count)d job could not be stopped.", "%(count)d jobs could not be stopped.", left)
-        notes.warning(request, text % {"count": left})
-    return redirect(_list_url(request))
-
-
-def _try_stop(user: User, job: Job) -> bool:
-    try:
-        submission.stop(user, job)
-    except Overtaken:
-        return False
-    return True
 
 
 @require_POST
@@ -152,15 +123,25 @@ def instead(request: SignedIn, public_id: str) -> HttpResponseBase:
 @require_POST
 @signed_in
 def retry(request: SignedIn, public_id: str) -> HttpResponseBase:
-    """Submit the job again as a new one.  The form's key makes a double click one job."""
+    """Submit the job again as a new one, with `memory` with more of it.
+
+    The form's key makes a double click one job.
+    """
     job = find_job(request.user, public_id)
     key = request.POST.get("key", "")[:64]
     try:
         again = submission.retry(
-            request.user, job, idempotency_key=key or None, second_copy="second_copy" in request.POST
+            request.user,
+            job,
+            idempotency_key=key or None,
+            second_copy="second_copy" in request.POST,
+            memory="memory" in request.POST,
         ).job
     except submission.NotEnded:
         notes.warning(request, _("The job has not ended. To start a second copy, select Rerun again."))
+        return redirect("job", public_id)
+    except submission.MemoryNotChanged:
+        notes.error(request, _("The memory of this job can't be changed here. Select Clone & edit."))
         return redirect("job", public_id)
     except (Refused, submission.Conflict):
         notes.error(
@@ -197,8 +178,17 @@ def delete(request: SignedIn, public_id: str) -> HttpResponseBase:
     return redirect("jobs")
 
 
-def _list_url(request: SignedIn) -> str:
-    """Return the address of the list as it was, with its filters."""
-    where = request.POST.get("next", "")
-    mine = url_has_allowed_host_and_scheme(where, {request.get_host()}, require_https=request.is_secure())
-    return where if mine else reverse("jobs")
+@require_POST
+@signed_in
+def label(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Save the job's description and tags, as its page has them."""
+    names = {" ".join(each.split())[: tags.LONGEST] for each in request.POST.get("tags", "").split(",")}
+    description = request.POST.get("description", "").strip()[: tags.LONGEST_DESCRIPTION]
+    too_many = _("Maximum of %(most)s tags reached.") % {"most": tags.MOST}
+    return _control(
+        request,
+        public_id,
+        lambda user, job: tags.relabel(user, job, description, names - {""}),
+        {tags.TooManyTags: too_many},
+        _("Saved."),
+    )

@@ -8,30 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages as notes
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs.access import sessions as entries
-from jobs.access.folders import file_audit, file_responses, names, text
+from jobs.access.folders import file_audit, file_responses, names, notebook, text
 from jobs.access.folders.client import Asker, FolderRefused, OpenFile, connect
 from jobs.access.folders.file_responses import FileRequest
 from jobs.access.folders.locations import FolderLocation, find
-from jobs.access.folders.retention import kept_until
+from jobs.access.folders.retention import KEEP_LONGER, kept_until
 from jobs.live.bodies import takes_body
-from jobs.models import Job
-from jobs.submission.access import find_job
+from jobs.messages.dataset_copies import copy_message
+from jobs.models import AssetKind, Job
+from jobs.node.sftp_packets import LONGEST_DATA
+from jobs.submission import dataset_copies, job_control
+from jobs.submission.access import Forbidden, find_job
 from jobs.web.http import SignedIn, signed_in
 from jobs.web.job.access import MOST_REPLICAS
-from quotas.access import Verb
+from quotas.access import Verb, may_submit
 from quotas.accounts import sessions
 from quotas.models import Action
 
@@ -71,11 +77,14 @@ def files_context(request: SignedIn, job: Job) -> dict[str, Any]:
     }
     try:
         place = find(job, query)
+        until = kept_until(place.replica.attempt)
         context |= {
             "replica": place.replica,
             "place": place,
-            "kept_until": kept_until(place.replica.attempt),
+            "kept_until": until,
+            "can_keep": until is not None and until < now() + KEEP_LONGER - timedelta(days=1),
             "forgotten_at": place.replica.attempt.forgotten_at,
+            "can_save": until is not None and may_submit(request.user, job.workspace_id),
         }
         return context | _look(request, place, query)
     except FolderRefused as shut:
@@ -88,6 +97,9 @@ def _look(request: SignedIn, place: FolderLocation, query: Mapping[str, Sequence
         found = client.look(place.path, sort, offset, PAGE, down=down)
         count = min(text.PIECE, found.size - offset) if isinstance(found, OpenFile) else 0
         data = client.read(found, offset, count) if isinstance(found, OpenFile) else b""
+        if isinstance(found, OpenFile) and _is_notebook(place, found, query):
+            for first in range(len(data), found.size, LONGEST_DATA):
+                data += client.read(found, first, min(LONGEST_DATA, found.size - first))
     roots = [
         {**root, "query": FolderLocation(place.job, place.replica, root["name"], ()).query}
         for root in client.roots
@@ -177,7 +189,7 @@ def _file(
     if first == 0:
         file_audit.record(request.user, place, Action.FILE_READ)
     encoding = query.get("as", [""])[-1]
-    picture = file_responses.picture_of(bytes.fromhex(file.head))
+    picture = file_responses.picture_of(bytes.fromhex(file.head), place.name)
     shown = text.piece(data, first, file.size, encoding)
     more = f"{place.query}&from={shown.after}&as={shown.encoding}" if shown.after < file.size else ""
     return {
@@ -187,11 +199,18 @@ def _file(
         "when": file_responses.when(file.time),
         "picture": picture if file.size <= LARGEST_PICTURE else "",
         "is_picture": bool(picture),
+        "notebook": notebook.parse(data) if _is_notebook(place, file, query) else None,
         "text": shown,
         "piece_from": first,
         "more_query": more,
         "encodings": text.ENCODINGS,
     }
+
+
+def _is_notebook(place: FolderLocation, file: OpenFile, query: Mapping[str, Sequence[str]]) -> bool:
+    """Tell whether to show cells: not of a file that was asked for as text, or is too large."""
+    is_asked_as_text = bool(query.get("as") or query.get("from"))
+    return place.name.endswith(notebook.SUFFIX) and file.size <= notebook.LARGEST and not is_asked_as_text
 
 
 # --- bytes ------------------------------------------------------------------------------------------------
@@ -237,6 +256,41 @@ def job_files_change(request: SignedIn, public_id: str) -> HttpResponseBase:
         _change(request, place)
     except FolderRefused as shut:
         return _refuse(request, job, shut)
+    return redirect(f"{reverse('job', args=[public_id])}?tab=files&{place.query}")
+
+
+@require_POST
+@signed_in
+def job_files_keep(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Keep the files of an ended job longer."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        until = job_control.keep_files(request.user, job)
+    except job_control.FilesRemoved:
+        notes.error(request, _("Can't keep the files: they have been removed, or the job has not ended."))
+    else:
+        shown = date_format(localtime(until), "Y-m-d H:i")
+        notes.success(request, _("The files are kept until %(until)s.") % {"until": shown})
+    return redirect(f"{reverse('job', args=[public_id])}?tab=files")
+
+
+@require_POST
+@signed_in
+def job_files_dataset(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Save the folder that the address names as a dataset, and show that."""
+    job = find_job(request.user, public_id, Verb.ENTER)
+    try:
+        place = find(job, _query(request))
+    except FolderRefused as shut:
+        return _refuse(request, job, shut)
+    try:
+        copy = dataset_copies.request_copy(request.user, place, request.POST.get("name", ""))
+    except dataset_copies.CopyRefused as refused:
+        notes.error(request, copy_message(refused.code))
+    except Forbidden as error:
+        raise PermissionDenied(_("Your role in the workspace does not allow submitting.")) from error
+    else:
+        return redirect("asset", AssetKind.DATASET, copy.dataset.key)
     return redirect(f"{reverse('job', args=[public_id])}?tab=files&{place.query}")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,9 +17,23 @@ from django.views.decorators.http import require_safe
 from jobs import dialects
 from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
-from jobs.live import bus, log_responses
+from jobs.fault_tolerance.decisions import Fault
+from jobs.lifecycle import failure_lines
+from jobs.lifecycle.transitions import key_of
+from jobs.live import bus, log_responses, merged_responses
 from jobs.logs import tail
-from jobs.models import Attempt, Event, Idleness, Job, JobFile, Replica, ReplicaUsage, TemplateUse
+from jobs.models import (
+    Attempt,
+    Event,
+    Idleness,
+    Job,
+    JobFile,
+    JobStar,
+    JobTag,
+    Replica,
+    SanityCheck,
+    TemplateUse,
+)
 from jobs.states import ReplicaState, State
 from jobs.submission import clones, dependencies, job_control, templates
 from jobs.submission.access import find_job
@@ -30,16 +43,20 @@ from jobs.submission.forms import dialect_choices, new_key
 from jobs.submission.lineage import describe_change
 from jobs.web.http import SignedIn, live, page, signed_in, text_response
 from jobs.web.job.access import connect_context, terminal_context
+from jobs.web.job.attempts import list_attempts
 from jobs.web.job.files import files_context
+from jobs.web.job.metrics import collect_metrics, describe_usage, list_training
 from jobs.web.job.pending_reason import pending_context
 from jobs.web.job.replicas import find_log, find_retained, list_endpoints, list_replicas, pick_log
 from jobs.web.job.timeline import timeline
 from quotas.access import Verb, can, rights
+from quotas.billing.ledger_days import sum_cost
 from quotas.models import User
 
 FRAGMENTS: Final = {
     "job-head": "jobs/job/head.html",
     "job-tab": "jobs/job/tab.html",
+    "training-metrics": "jobs/job/training_metrics.html",
     "terminal-bar": "jobs/job/terminal_bar.html",
     "files-list": "jobs/job/files_list.html",
     "files-more": "jobs/job/files_piece.html",
@@ -65,10 +82,11 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
         "controllable": Verb.CONTROL in may,
         "enterable": Verb.ENTER in may,
         "job_url": reverse("job", args=[public_id]),
+        "share_url": request.build_absolute_uri(reverse("job", args=[public_id])),
         "tab_url": request.get_full_path(),
         "live_name": bus.job_name(public_id),
     }
-    if part != "job-tab":
+    if part not in {"job-tab", "training-metrics"}:
         context |= _head(request.user, found, readable=Verb.READ in may)
         if Verb.ENTER in may and not found.is_ended:
             context["opens"] = _opens(request.user, found)
@@ -87,17 +105,30 @@ def _tab(requested: str, may: Collection[Verb]) -> str:
 
 
 def _head(user: User, job: Job, *, readable: bool) -> dict[str, Any]:
-    """The state and, when replicas failed, the first of them with the end of its log."""
+    """The state and, when replicas failed, the first of them: the line that says why, the end of its log."""
     context: dict[str, Any] = {
         "key": new_key(),
         "extendable": job_control.left_s(user, job) >= job_control.HOUR_S,
     }
+    if readable and job.started_at:
+        context |= _time_and_cost(job)
     if job.is_idle:
         rows = Idleness.objects.filter(attempt__job=job, attempt__number=job.attempt_number)
         context["idle"] = rows.filter(warned_at__isnull=False).first()
+    if readable and (larger := clones.larger_memory(job)):
+        context["larger_mib"] = larger
     if readable and job.is_ended and (job.state == State.FAILED or job.replicas_failed):
         context |= _cause(job)
     return context
+
+
+def _time_and_cost(job: Job) -> dict[str, Any]:
+    """Return the time limit of a running job, and what the job has cost so far, None without a price."""
+    holders = [key_of(job.public_id, number + 1) for number in range(job.attempt_number)]
+    found: dict[str, Any] = {"cost_micro": sum_cost(holders, timezone.now()), "limit_s": None}
+    if not job.is_ended:
+        found["limit_s"] = job_control.limit_s(job, JobFile.objects.get(job=job).spec.time_limit_s)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +163,27 @@ def _opens(user: User, job: Job) -> Opens | None:
 
 def _cause(job: Job) -> dict[str, Any]:
     attempt = Attempt.objects.get(job=job, number=job.attempt_number)
-    replica = tail.first_failed(attempt, job.run_number)
+    fault = Fault.from_json(attempt.fault) if attempt.fault else None
+    if fault is not None:
+        failure_lines.set_reason(job, fault)
+    replica = (fault and fault.line and _replica_of(attempt, job.run_number, fault)) or tail.first_failed(
+        attempt, job.run_number
+    )
     if replica is None:
         return {}
     stream = find_log(attempt, replica)
     lines = tail.last_lines(stream) if stream else []
-    return {"failed_replica": replica, "last_lines": "\n".join(lines), "kept": find_retained(replica)}
+    return {
+        "failed_replica": replica,
+        "fault": fault,
+        "last_lines": "\n".join(lines),
+        "kept": find_retained(replica),
+    }
+
+
+def _replica_of(attempt: Attempt, run: int, fault: Fault) -> Replica | None:
+    rows = Replica.objects.filter(attempt=attempt, run=run, role=fault.role)
+    return rows.filter(index=fault.index).first() if fault.index is not None else None
 
 
 # --- the tabs --------------------------------------------------------------------------------------------
@@ -148,11 +194,13 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     return {
         **_template(request, job),
         "spec": file.spec,
+        "usage": describe_usage(job, file.spec) if job.is_ended else {},
         "commit": clones.commit_of(job),
+        "sanity": _newest_check(job) if file.spec.sanity_check.enabled else None,
         "network": "" if job.is_ended else describe_network(job.quota, file.spec),
         "limit_s": job_control.limit_s(job, file.spec.time_limit_s),
         "notes": notes_of(Document(file.text, job.dialect), stored_notes(file)),
-        "attempts": Attempt.objects.filter(job=job).order_by("-number"),
+        "attempts": list_attempts(job),
         "origin": _visible(request, job.origin_id),
         "run_of_sweep": getattr(file.job, "sweep_run", None),
         "before": dependencies.list_dependencies(request.user, job),
@@ -162,9 +210,16 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         .filter(origin=job)
         .order_by("-pk")[:MOST_DESCENDANTS],
         "endpoints": list_endpoints(job),
+        "tags": list(JobTag.objects.filter(job=job).values_list("name", flat=True)),
+        "is_starred": JobStar.objects.filter(job=job, user=request.user).exists(),
         "has_log": not job.is_ended
         or (job.state != State.FAILED and Replica.objects.filter(attempt__job=job).exists()),
     }
+
+
+def _newest_check(job: Job) -> SanityCheck | None:
+    rows = SanityCheck.objects.filter(attempt__job=job).select_related("attempt")
+    return rows.order_by("-attempt__number", "-run").first()
 
 
 def _template(request: SignedIn, job: Job) -> dict[str, Any]:
@@ -221,7 +276,7 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
     "replicas": lambda request, job: {"replicas": list_replicas(job, request.GET)},
     "logs": _logs,
     "events": _events,
-    "metrics": lambda _request, job: {"metrics": collect_metrics(job)},
+    "metrics": lambda _request, job: {"metrics": collect_metrics(job), "training": list_training(job)},
     "file": _file,
     "connect": connect_context,
     "terminal": terminal_context,
@@ -230,50 +285,6 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
 
 INNER_TABS: Final = frozenset({"connect", "terminal", "files"})
 """For those who may enter the job."""
-
-
-MOST_MEASURED: Final = 16
-STEP_S: Final = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """The newest figures of the first replicas, and their charts as JSON; "" where nothing is to be drawn."""
-
-    uses: Sequence[ReplicaUsage]
-    more: int
-    gpu_chart: str
-    cpu_chart: str
-
-
-def collect_metrics(job: Job) -> Metrics:
-    """The replicas of the current run."""
-    rows = ReplicaUsage.objects.filter(
-        replica__attempt__job=job, replica__attempt__number=job.attempt_number, replica__run=job.run_number
-    )
-    uses = list(rows.select_related("replica").order_by("replica__ordinal")[:MOST_MEASURED])
-    count = rows.count() if len(uses) == MOST_MEASURED else len(uses)
-    until = (job.ended_at or timezone.now()).timestamp()
-    return Metrics(uses, count - len(uses), _chart(uses, 1, until), _chart(uses, 2, until))
-
-
-def _chart(uses: Sequence[ReplicaUsage], column: int, until: float) -> str:
-    """Return the chart's JSON: percent by minute, where a missing value repeats the last one."""
-    series = {str(use.replica): _minutes(use.points, column, until) for use in uses}
-    drawn = {name: points for name, points in series.items() if points}
-    return json.dumps(drawn) if drawn else ""
-
-
-def _minutes(points: Sequence[Sequence[float | None]], column: int, until: float) -> list[list[float]]:
-    known = [(at, point[column]) for point in points if (at := point[0]) is not None]
-    if all(value is None for _at, value in known):
-        return []
-    found, begin = [], int(until - job_control.HOUR_S) // STEP_S * STEP_S
-    for at in range(begin, int(until) + 1, STEP_S):
-        value = next((value for when, value in reversed(known) if when < at + STEP_S), None)
-        if value is not None:
-            found.append([float(at), value])
-    return found
 
 
 @require_safe
@@ -310,5 +321,18 @@ def logs(request: SignedIn, public_id: str) -> HttpResponseBase:
         return log_responses.respond(job, request.GET.dict())
     except log_responses.NoSuchLog:
         raise Http404 from None
+    except log_responses.BadNumber as error:
+        return HttpResponse(f"{error} is no such number", status=400, content_type="text/plain")
+    except log_responses.BadSearch as error:
+        return text_response(str(error), status=400)
+
+
+@require_safe
+@signed_in
+def merged_logs(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Return lines of all replicas by time; see `jobs.live.merged_responses`."""
+    job = find_job(request.user, public_id)
+    try:
+        return merged_responses.respond(job, request.GET.dict())
     except log_responses.BadNumber as error:
         return HttpResponse(f"{error} is no such number", status=400, content_type="text/plain")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from signal import SIGTERM
@@ -15,13 +15,18 @@ from django.http import QueryDict
 from django.utils.timezone import now
 
 from jobs.logs import tail
-from jobs.models import Attempt, Endpoint, Job, LogStream, Replica
+from jobs.models import Attempt, Endpoint, Event, Job, LogStream, Replica, StackDump
 from jobs.states import EndKind, ReplicaState, State
+from jobs.submission import stack_dumps
 from jobs.web.http import number
 
 PAGE: Final = 100
 MOST_PICKED: Final = 200
 MOST_ENDPOINTS: Final = 20
+GRID_FROM: Final = 17
+"""Replicas; fewer are seen at a glance in the table."""
+
+MOST_IN_GRID: Final = 5000
 
 
 SIGNAL_CODES: Final = 128
@@ -30,46 +35,102 @@ SIGNAL_CODES: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """One replica and its endpoints; `stopped_for` is the replica whose failure ended this one."""
+    """One replica and its endpoints; `stopped_for` is the replica whose failure ended this one.
+
+    `is_slow` says that it is a straggler.
+    """
 
     replica: Replica
     endpoints: Sequence[Endpoint]
     stopped_for: Replica | None = None
+    is_slow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaGrid:
+    """All replicas of a run.
+
+    `roles` has each role with the indices and states of its replicas, `states` each state with its number and
+    the query that shows only those replicas.
+    """
+
+    roles: Sequence[tuple[str, Sequence[tuple[int, ReplicaState]]]]
+    states: Sequence[tuple[ReplicaState, int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPage:
-    """A page of an attempt's replicas; the queries lead to its neighbours, empty where there is none."""
+    """A page of an attempt's replicas; the queries lead to its neighbours, empty where there is none.
+
+    `state` is the one that is shown alone; `log_query` begins the address of a replica's log.
+    """
 
     attempt: Attempt | None
     attempts: Sequence[int]
     rows: Sequence[ReplicaRow]
     previous_query: str
     next_query: str
+    log_query: str = ""
+    grid: ReplicaGrid | None = None
+    state: ReplicaState | None = None
+    stack_dumps: Sequence[StackDump] = ()
 
 
 def list_replicas(job: Job, query: QueryDict, size: int = PAGE) -> ReplicaPage:
-    """The page that `query` (attempt, after, before: places among the replicas) asks for."""
+    """The page that `query` (attempt, state, after, before: places among the replicas) asks for."""
     attempts = list(Attempt.objects.filter(job=job).select_related("job").order_by("-number"))
     attempt = _choose_attempt(attempts, number(query.get("attempt"), 9))
     if attempt is None:
         return ReplicaPage(None, [], [], "", "")
     after, before = number(query.get("after"), 9), number(query.get("before"), 9)
     start = after + 1 if after is not None else max(0, before - size) if before is not None else 0
-    replicas = list(
-        Replica.objects.filter(attempt=attempt, run=_last_run(attempt), ordinal__gte=start).order_by(
-            "ordinal"
-        )[: size + 1]
-    )
-    shown, more = replicas[:size], len(replicas) > size
+    rows = Replica.objects.filter(attempt=attempt, run=_last_run(attempt))
+    state = query.get("state") if query.get("state") in set(ReplicaState) else None
     common = {"tab": "replicas", **({"attempt": attempt.number} if attempt is not attempts[0] else {})}
+    log_query = "?" + urlencode({**common, "tab": "logs"})
+    grid = _lay_out_grid(rows, common) if job.replicas_total >= GRID_FROM else None
+    if state:
+        rows, common = rows.filter(state=state), common | {"state": state}
+    # Of one state the places have gaps: its pages lead back to the first.
+    back = common if state else common | {"before": start}
+    replicas = list(rows.filter(ordinal__gte=start).order_by("ordinal")[: size + 1])
+    shown, more = replicas[:size], len(replicas) > size
+    slow = find_stragglers(job, attempt.number)
+    listed = [
+        replace(row, is_slow=(row.replica.role, row.replica.index) in slow)
+        for row in _add_cause(add_endpoints(shown), attempt)
+    ]
     return ReplicaPage(
         attempt,
         [each.number for each in attempts],
-        _add_cause(add_endpoints(shown), attempt),
-        "?" + urlencode({**common, "before": start}) if start else "",
+        listed,
+        "?" + urlencode(back) if start else "",
         "?" + urlencode({**common, "after": shown[-1].ordinal}) if more else "",
+        log_query,
+        grid,
+        ReplicaState(state) if state else None,
+        stack_dumps.list_dumps(attempt),
     )
+
+
+def find_stragglers(job: Job, attempt: int) -> set[tuple[str, int]]:
+    """Return role and index of the ranks that were found to be slower than the others in an attempt."""
+    rows = Event.objects.filter(job=job, kind=Event.Kind.FAULT, attempt=attempt, params__code="straggler")
+    return set(rows.values_list("params__role", "params__index")[:MOST_IN_GRID])
+
+
+def _lay_out_grid(rows: QuerySet[Replica], common: Mapping[str, object]) -> ReplicaGrid:
+    roles: dict[str, list[tuple[int, ReplicaState]]] = {}
+    counts = Counter[ReplicaState]()
+    for role, index, state in rows.order_by("ordinal").values_list("role", "index", "state")[:MOST_IN_GRID]:
+        roles.setdefault(role, []).append((index, ReplicaState(state)))
+        counts[ReplicaState(state)] += 1
+    states = [
+        (state, counts[state], "?" + urlencode({**common, "state": state}))
+        for state in ReplicaState
+        if counts[state]
+    ]
+    return ReplicaGrid(list(roles.items()), states)
 
 
 def _add_cause(rows: list[ReplicaRow], attempt: Attempt) -> list[ReplicaRow]:
@@ -148,6 +209,22 @@ class PickedLog:
     attempt: int | None
     attempts: Sequence[int]
     replicas: Sequence[Replica]
+    at: int | None = None
+    """The byte of the log to begin at; None for its end."""
+    is_merged: bool = False
+    """Whether the logs of all replicas are shown, by time."""
+
+    @property
+    def first(self) -> Replica | None:
+        """The replica of rank 0."""
+        return self.replicas[0] if self.replicas else None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the log is that of rank 0."""
+        if self.is_merged or self.first is None:
+            return False
+        return (self.first.role, self.first.index) == (self.role, self.index)
 
     @property
     def query(self) -> str:
@@ -156,8 +233,12 @@ class PickedLog:
         return urlencode(pairs | ({"attempt": self.attempt} if self.attempt else {}))
 
 
+ALL: Final = "all"
+"""What a query names instead of a replica for the logs of all of them."""
+
+
 def pick_log(job: Job, query: QueryDict) -> PickedLog | None:
-    """The log that `query` (replica: `role/index`, attempt) asks for, else the one most worth reading."""
+    """The log that `query` (replica: `role/index` or `all`, attempt) asks for, else the most relevant one."""
     attempts = list(Attempt.objects.filter(job=job).order_by("-number"))
     wanted = number(query.get("attempt"), 9)
     attempt = _choose_attempt(attempts, wanted)
@@ -175,7 +256,13 @@ def pick_log(job: Job, query: QueryDict) -> PickedLog | None:
         replicas.append(replica)
     numbers = [each.number for each in attempts]
     return PickedLog(
-        replica.role, replica.index, wanted if attempt.number == wanted else None, numbers, replicas
+        replica.role,
+        replica.index,
+        wanted if attempt.number == wanted else None,
+        numbers,
+        replicas,
+        number(query.get("at"), 15),
+        query.get("replica") == ALL,
     )
 
 

@@ -341,6 +341,7 @@ def _submit_sweep(posted: PostedForm) -> HttpResponseBase:
         cleaned["template"],
         find_origin(posted.request),
         keep_original=not of_array or cleaned["keep_original"],
+        objective=values.objective,
     )
     try:
         sweep, before = commands.submit(posted.request.user, requested, cleaned["key"])
@@ -397,7 +398,7 @@ def _page(
         before_url = reverse("draft_file", args=[saved.draft.pk])
     context: dict[str, Any] = {
         **draft_context(saved),
-        "version": version,
+        "earlier_version": version,
         "form": form,
         "text": document.text,
         "findings": findings,

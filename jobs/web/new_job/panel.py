@@ -167,6 +167,8 @@ def _parameters(request: SignedIn) -> Parameters | None:
     if not form.is_valid():
         raise ValidationError([error for errors in form.errors.values() for error in errors])
     typed: SweepValues = form.cleaned_data["sweep_parameters"]
+    if not typed.grid and not typed.listed:  # the objective of an array
+        return None
     return Parameters(typed.grid, typed.listed, form.cleaned_data["sweep_at_once"])
 
 

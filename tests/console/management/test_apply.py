@@ -14,6 +14,7 @@ from django.test import Client
 from console.site_yaml import shape
 from console.site_yaml.export import export
 from console.site_yaml.shape import Site, json_schema
+from jobs.models import LogSink
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import (
@@ -384,3 +385,49 @@ def test_omitted_name_and_description_are_unchanged(site: Any) -> None:
     assert (workspace.name, workspace.description) == ("Vision Lab", "Eyes")
     assert Quota.objects.get(slug="all").name == "All of it"
     assert "Vision" not in told
+
+
+SINKS = """\
+version: 1
+workspaces:
+  vision:
+    log_sinks:
+      loki: {url: %s, auth: bearer, labels: {site: lab}}
+      archive: {url: "https://logs.example.org/in", format: ndjson, enabled: false}
+"""
+LOKI = "https://loki.example.org/loki/api/v1/push"
+
+
+def test_log_sinks_are_applied_exported_and_kept_where_omitted(site: Any) -> None:
+    site(SINKS % LOKI)
+    sink = LogSink.objects.get(name="loki")
+    assert (sink.url, sink.format, sink.labels, sink.enabled) == (LOKI, "loki", {"site": "lab"}, True)
+    LogSink.objects.filter(pk=sink.pk).update(failures=3, error="timeout")
+    exported = export()
+    assert "archive:\n        url: https://logs.example.org/in" in exported
+    assert "No changes" in site(exported)
+    assert LogSink.objects.get(name="loki").failures == 3
+    site("version: 1\nworkspaces: {vision: {}}\n", "--prune")
+    assert LogSink.objects.count() == 2
+    told = site("version: 1\nworkspaces: {vision: {log_sinks: {}}}\n", "--prune")
+    assert "- /workspaces/vision/log_sinks/loki" in told
+    assert not LogSink.objects.exists()
+
+
+def test_log_sink_of_another_server_loses_its_credential(site: Any) -> None:
+    site(SINKS % LOKI)
+    sink = LogSink.objects.get(name="loki")
+    sink.encrypt("token-of-loki")
+    sink.save()
+    assert "token-of-loki" not in export()
+    site(SINKS % f"{LOKI}?tenant=a")
+    assert LogSink.objects.get(name="loki").credential() == "token-of-loki"
+    site(SINKS % "https://other.example.org/loki/api/v1/push")
+    assert not LogSink.objects.get(name="loki").ciphertext
+
+
+def test_log_sink_with_wrong_values_is_refused_with_its_position(site: Any) -> None:
+    assert faults(site, SINKS % "http://loki.example.org")[0].startswith("5:14 ")
+    reserved = (SINKS % LOKI).replace("site: lab", "job: x")
+    assert "job can't be a label" in faults(site, reserved)[0]
+    assert not LogSink.objects.exists()

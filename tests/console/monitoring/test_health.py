@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from console.monitoring import health
 from jobs.access import sshhost
+from jobs.client.wheel_builder import version
 from jobs.live import bus, heartbeats
 from tests.factories import make_user
 from tests.serving import RedisServer
@@ -62,6 +63,7 @@ def test_healthz_names_each_part_without_an_answer(client: Client, settings: Set
     assert answer.status_code == 503
     assert answer.json() == {
         "healthy": False,
+        "version": version(),
         "parts": {
             "web": "ok",
             "database": "ok",

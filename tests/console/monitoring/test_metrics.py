@@ -7,12 +7,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from console.monitoring import metrics
+from jobs.live import timings
 
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
     fresh = CollectorRegistry(auto_describe=False)
     monkeypatch.setattr(metrics, "registry", fresh)
+    monkeypatch.setattr(timings, "registry", CollectorRegistry(auto_describe=False))
     return fresh
 
 

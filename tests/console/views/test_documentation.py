@@ -26,6 +26,14 @@ def test_documentation_links_and_images_all_resolve(name: str) -> None:
         assert not anchor or f'id="{anchor}"' in seen(answer), target
 
 
+def test_file_named_by_a_page_is_sent_as_a_download() -> None:
+    client = browser(make_user("alice"))
+    assert "/help/monitoring/alerts.yaml" in seen(client.get(documentation.page_url("monitoring")))
+    answer = client.get("/help/monitoring/alerts.yaml")
+    assert answer["Content-Disposition"] == 'attachment; filename="alerts.yaml"'
+    assert b"ClusterSilent" in answer.content
+
+
 def test_raw_html_in_documentation_is_shown_as_text(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

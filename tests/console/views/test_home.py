@@ -58,7 +58,7 @@ def test_home_query_count_stays_fixed(people: People, django_assert_max_num_quer
         make_job(State.FAILED, owner=people.owner, quota=quota)
     client = browser(people.owner)
     client.get("/")
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(16):
         client.get("/")
 
 

@@ -297,7 +297,10 @@ def test_account_shutdown_ends_file_transfers_of_the_user(place: Place, root: Us
     key = signed_in(place.owner)
     token = tokens.verify(tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1)))
     assert token is not None
-    visitors = [FolderVisitor(place.owner.pk, key, 0, 0), FolderVisitor(place.owner.pk, "", token.pk, 0)]
+    visitors = [
+        FolderVisitor(place.owner.pk, key, 0, 0, 0),
+        FolderVisitor(place.owner.pk, "", token.pk, 0, 0),
+    ]
     assert [visitor.person() for visitor in visitors] == [place.owner, place.owner]
     admin_actions.end_everything(acting(root), place.owner, disable=False)
     assert [visitor.person() for visitor in visitors] == [None, None]

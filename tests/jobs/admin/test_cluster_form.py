@@ -72,7 +72,6 @@ STORED: list[tuple[str, dict[str, Any]]] = [
         {
             "gpus": {"TITANX": 2},
             "folders": {"/data": {"workspaces": ["*"], "write": True}},
-            "datasets": {"d-1": "/data/x"},
             "isolation": "none",
             "cpu_milli": 8000,
             "show": ["/data"],

@@ -99,7 +99,7 @@ def test_check_offers_a_command_as_start_command(people: People) -> None:
 
 
 def test_check_and_submission_note_a_field_without_effect(people: People) -> None:
-    text = file(extras={"jobConsole": {"sanity_check": {"enabled": True}}})
+    text = file(extras={"jobConsole": {"network": {"vpc": "vpc-1"}}})
     someone = api(people.owner)
     (note,) = (
         each
@@ -107,7 +107,8 @@ def test_check_and_submission_note_a_field_without_effect(people: People) -> Non
         if each["code"] == "no_effect"
     )
     assert note["message"] == (
-        "Sanity check: No effect on this cluster (kept for export). Not available on this cluster."
+        "Network: No effect on this cluster (kept for export). "
+        "Specific to the vendor's cloud; kept for export."
     )
     assert isinstance(note["line"], int)
     accepted = body_of(someone.post("jobs", {"file": text}), 201)

@@ -145,7 +145,7 @@ def test_job_is_shared_and_made_private(people: People, job: Job) -> None:
 
 
 def test_job_that_is_not_idle_or_extendable_is_a_conflict(people: People, job: Job) -> None:
-    for action in ("keep", "extend"):
+    for action in ("keep", "extend", "files/keep"):
         assert problem(api(people.owner).post(f"jobs/{job.public_id}/{action}"))["status"] == 409
     assert not Idleness.objects.exists()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.models import Job
+from jobs.models import Job, TrainingSeries
+from jobs.training_metrics import series
+from jobs.training_metrics.output import Sample
 from tests.jobs.api.conftest import People, api, body_of, file, problem
 
 BODY = {"file": file(), "grid": {"env.LR": [0.1, 0.2]}, "at_once": 1}
@@ -74,3 +76,48 @@ def test_sweep_file_of_an_array_is_refused_without_read_access(people: People) -
     assert told == [403, 404]
     plain = body_of(api(people.owner).post("sweeps", BODY), 201)
     assert api(people.owner).get(f"sweeps/{plain['id']}/file").status_code == 404
+
+
+RANDOM = {
+    "parameters": {
+        "env.LR": {"distribution": "uniform", "low": 0, "high": 1},
+        "env.OPT": {"distribution": "choice", "values": ["adam", "sgd"]},
+    },
+    "trials": 3,
+}
+OBJECTIVE = {"metric": "cost", "goal": "min"}
+
+
+def test_random_search_with_an_objective_shows_results_to_readers_alone(people: People) -> None:
+    owner = api(people.owner)
+    made = body_of(owner.post("sweeps", {"file": file(), "random": RANDOM, "objective": OBJECTIVE}), 201)
+    assert made["objective"] == {**OBJECTIVE, "stop_after": None, "stop_jobs": 3}
+    assert len({str(run["values"]) for run in made["runs"]}) == 3
+    for value, run in enumerate(made["runs"], 1):
+        job = Job.objects.get(public_id=run["job"]["id"])
+        origin = series.Origin(job.pk, "main", 1, 1, TrainingSeries.Source.OUTPUT)
+        series.append(origin, [Sample("cost", "step", 1, value + 1), Sample("cost", "step", 2, value)])
+    runs = body_of(owner.get(f"sweeps/{made['id']}"))["runs"]
+    assert [(run["best"], run["last"], run["is_best"]) for run in runs] == [
+        (1, 1, True),
+        (2, 2, False),
+        (3, 3, False),
+    ]
+    hidden = body_of(api(people.member).get(f"sweeps/{made['id']}"))
+    assert hidden["objective"] is None
+    assert {(run["best"], run["is_best"]) for run in hidden["runs"]} == {(None, False)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"random": {**RANDOM, "trials": 0}},
+        {"random": {**RANDOM, "parameters": {"env.LR": {"distribution": "log_uniform", "high": 1}}}},
+        {"random": RANDOM, "combinations": [{"env.LR": 1}]},
+        {"random": RANDOM, "grid": {"env.LR": [1]}},
+        {"random": RANDOM, "objective": {"metric": "cost", "goal": "most"}},
+    ],
+)
+def test_wrong_random_search_is_refused(people: People, wrong: dict[str, object]) -> None:
+    assert problem(api(people.owner).post("sweeps", {"file": file(), **wrong}))["status"] == 400
+    assert Job.objects.count() == 0

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
+from jobs.facilities import StorageMapping
 from jobs.node.network import attempt_network
 from jobs.node.wrapper import log_writer
 from jobs.spec import JobSpec, Resources, RoleSpec
@@ -27,7 +28,7 @@ from jobs.states import TERMINAL
 from tests.waiting import wait_for
 
 CHECKOUT = Path(__file__).parents[3]
-SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "options", "egress")
+SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "storage", "options", "egress")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 AGENT = "jc-agent"
 MARKS = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
@@ -153,6 +154,7 @@ class LocalBench:
 
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
+    storage: dict[str, StorageMapping] = field(default_factory=dict)
 
     counted = SMALL
 
@@ -176,7 +178,7 @@ class LocalBench:
             job_id=job_id,
             attempt=1,
             spec=JobSpec(**{"name": "bench", "roles": roles or (role(),), **spec}),
-            **{"person": Person("alice", 7), **more},
+            **{"person": Person("alice", 7), "storage": self.storage, **more},
         )
 
     def unacceptable(self) -> Submission:

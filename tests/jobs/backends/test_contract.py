@@ -1,10 +1,13 @@
 """What every backend promises (DESIGN section 4), whatever its engine."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jobs.backends.base import Gone, Handle, LogState, NotSubmitted, Observation, Refused, ReplicaRef, Unknown
+from jobs.spec import JobSpec
 from jobs.states import TERMINAL, Phase, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import Bench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -208,3 +211,34 @@ def test_inventory_counts_running_jobs(bench: Bench) -> None:
     bench.backend.stop(handle, grace_s=0, signal="KILL")
     wait_until_over(bench.backend, handle)
     wait_for(lambda: bench.backend.inventory() == before)
+
+
+SAVING = """\
+cd "$CHECKPOINT_DIR" && mkdir step-1 && echo 1 >step-1/weights && touch -d -1hour step-1
+echo 2 >step-2.tmp && mv step-2.tmp step-2
+echo 3 >step-3.tmp && touch step-4 && ln -s step-2 step-5 && echo "${RESUME_FROM:-none}"
+"""
+
+
+def test_next_attempt_resumes_from_newest_complete_checkpoint(bench: Bench, tmp_path: Path) -> None:
+    first = bench.submission(role(SAVING), role('echo "$CHECKPOINT_DIR"', name="other"))
+    handle = bench.backend.submit(first)
+    seen = wait_until_over(bench.backend, handle)
+    assert (seen.state, seen.resumed) == (State.SUCCEEDED, None)
+    assert log_of(bench.backend, handle) == "none\n"
+    folder = log_of(bench.backend, handle, "other").strip()
+    spec = JobSpec(name="again", roles=(role('cat "$RESUME_FROM"; echo step-1 >"$CHECKPOINT_DIR/latest"'),))
+    second = bench.backend.submit(replace(first, spec=spec, key=f"{first.key[:-1]}2", attempt=2))
+    seen = wait_until_over(bench.backend, second)
+    assert seen.resumed is not None
+    assert (seen.resumed.name, log_of(bench.backend, second)) == ("step-2", "2\n")
+    assert time.time() - 600 < seen.resumed.saved_at < time.time()
+    spec = JobSpec(name="again", roles=(role('echo "$RESUME_FROM"'),))
+    third = bench.backend.submit(replace(first, spec=spec, key=f"{first.key[:-1]}3", attempt=3))
+    wait_until_over(bench.backend, third)
+    assert log_of(bench.backend, third) == f"{folder}/step-1\n"
+    for each in (handle, second):
+        bench.backend.forget(each)
+    assert list(tmp_path.rglob("step-2"))
+    bench.backend.forget(third)
+    assert not list(tmp_path.rglob("step-2"))

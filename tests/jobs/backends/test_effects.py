@@ -61,10 +61,11 @@ def test_unused_object_is_found_once_at_its_first_field() -> None:
 
 
 def test_note_without_effect_names_field_and_reason() -> None:
-    (found,) = find_unused_fields(spec({"sanity_check": {"enabled": True}}), TABLES["local"])
+    (found,) = find_unused_fields(spec({"network": {"vpc": "vpc-1"}}), TABLES["local"])
     note = Note("no_effect", found.pointer, {"why": found.why})
     assert note_message(note) == (
-        "Sanity check: No effect on this cluster (kept for export). Not available on this cluster."
+        "Network: No effect on this cluster (kept for export). "
+        "Specific to the vendor's cloud; kept for export."
     )
     option = Note("no_effect", "/framework_options/RayRedisAddress", {"why": ""})
     assert note_message(option).startswith("RayRedisAddress: No effect")

@@ -12,7 +12,7 @@ from django.db import connections
 
 from jobs.live import bus, triggers
 from jobs.models import Job
-from jobs.scheduling import cleanup, reconcile
+from jobs.scheduling import cleanup, reconcile, role_credentials
 from quotas.models import Cluster, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.jobs.access.terminal_gateway.conftest import shells
@@ -47,16 +47,20 @@ def person(cluster: Cluster) -> User:
 
 @pytest.fixture
 def worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Everything that workers do for the cluster, one step after the other."""
+    """Everything that workers do for the clusters that there are, one step after the other."""
+    clusters = list(Cluster.objects.values_list("pk", flat=True))
     monkeypatch.setattr(triggers, "_send", lambda *_arguments: None)
     over = threading.Event()
 
     def work() -> None:
         try:
-            reconcile.take_inventory(cluster.pk)
+            for pk in clusters:
+                reconcile.take_inventory(pk)
             while not over.wait(0.1):
-                reconcile.drain(cluster.pk)
-                reconcile.observe(cluster.pk)
+                for pk in clusters:
+                    reconcile.drain(pk)
+                    reconcile.observe(pk)
+                    role_credentials.renew(pk)
                 for attempt in reconcile.sealable():
                     cleanup.seal(attempt)
         finally:

@@ -66,7 +66,20 @@ def test_completion_scripts_of_other_shells_list_commands(
 
 @pytest.mark.parametrize(
     "command",
-    ["check", "convert", "run", "submit", "list", "status", "logs", "stop", "hold", "release", "again"],
+    [
+        "check",
+        "convert",
+        "run",
+        "submit",
+        "list",
+        "status",
+        "logs",
+        "stop",
+        "hold",
+        "keep",
+        "release",
+        "again",
+    ],
 )
 def test_command_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -226,6 +226,8 @@ def test_cli_list_status_stop_and_logs_work_on_a_job(call: Terminal) -> None:
     assert call("status", job)[1].splitlines()[0].endswith(f"({job})")
     assert call("stop", job)[0] == 0
     assert call("logs", "-f", job)[0] != 0
+    status, out, err = call("keep", job)
+    assert (status, out, err[:24]) == (0, "", "The files are kept until")
     status, out, err = call("run", "--", "echo", "once more")
     assert (status, out) == (0, "once more\n")
     status, out, again = call("again", job_of(err))
@@ -255,7 +257,7 @@ def test_job_name_refers_to_newest_job(call: Terminal) -> None:
     assert err == f"2 jobs are called fast; the newest is {second}.\n"
     assert call("stop", "fast")[0] == 0
     header, *rows = call("list")[1].splitlines()
-    assert header.split() == ["ID", "STATE", "CREATED", "NAME"]
+    assert header.split() == ["ID", "STATE", "CREATED", "NAME", "REASON"]
     assert [row.split()[0] for row in rows] == [second, first]
     assert call("logs", "-f", second)[0] != 0
 

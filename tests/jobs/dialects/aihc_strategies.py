@@ -9,11 +9,12 @@ from jobs.dialects.aihc import keys
 from jobs.dialects.aihc.parser import decide_completion
 from jobs.dialects.aihc.resources import implied_shared
 from jobs.spec import (
-    Check,
+    FaultTolerance,
     Framework,
     JobSpec,
     Mount,
     RegistryAuth,
+    Reservation,
     Resources,
     RoleSpec,
     SecretRef,
@@ -70,7 +71,10 @@ def aihc_specs(draw: st.DrawFn) -> JobSpec:
         quota=draw(plain),
         priority=draw(st.sampled_from([None, 2, 5, 8])),
         software=draw(st.builds(Software, bccl=st.booleans())),
-        fault_tolerance=draw(st.builds(Check, enabled=st.booleans(), arguments=plain)),
+        fault_tolerance=draw(st.builds(FaultTolerance, enabled=st.booleans(), arguments=plain)),
+        reserve_after=draw(
+            st.none() | st.integers(1, 99_999).map(lambda minutes: Reservation(seconds=60 * minutes))
+        ),
         tensorboard=draw(st.none() | st.builds(TensorBoard, enabled=st.booleans(), log_path=plain)),
     )
 
@@ -128,7 +132,7 @@ OWN: dict[str, st.SearchStrategy[Any]] = {
     "/datasources/type": st.sampled_from([*keys.TYPE.meanings, "emptydir"]),
     "/datasources/name": words,
     "/datasources/sourcePath": paths,
-    "/retentionPeriod": st.sampled_from(["1m", "1h", "1d"]),
+    "/retentionPeriod": st.sampled_from(["", "1m", "90m", "1h", "1d", "0m"]),
     "/jobSpec/resources": _resources(),
     "/jobSpec/envs": st.lists(
         st.fixed_dictionaries({"name": env_names | st.just("MY_TOKEN"), "value": plain | st.integers(0, 9)}),

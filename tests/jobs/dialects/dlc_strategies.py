@@ -13,11 +13,13 @@ from jobs.spec import (
     Bid,
     Check,
     CodeSource,
+    FaultTolerance,
     Idle,
     JobSpec,
     Mount,
     Network,
     NodeChoice,
+    PodContainer,
     Port,
     RegistryAuth,
     Requirements,
@@ -33,6 +35,18 @@ from tests.jobs.dialects.strategies import commands, counts, env_names, names, u
 FRAMEWORKS = JOB_TYPES[:9]
 option_names = st.text("abcXYZ", min_size=1, max_size=8)
 node_names = st.lists(words, max_size=2).map(tuple)
+pod_containers = st.lists(
+    st.builds(
+        PodContainer,
+        name=plain,
+        image=plain,
+        command=st.lists(plain, max_size=2).map(tuple),
+        args=st.lists(plain, max_size=2).map(tuple),
+        working_dir=plain,
+        env=st.dictionaries(env_names, plain, max_size=2),
+    ),
+    max_size=2,
+).map(tuple)
 secrets = names("._-").map(lambda name: SecretRef(name=name))
 arns = st.builds("acs:ram::{}:role/{}".format, st.integers(1, 10**6), words)
 
@@ -164,7 +178,7 @@ def dlc_specs(draw: st.DrawFn) -> JobSpec:
         idle=draw(st.none() | st.sampled_from(Idle)),
         cpu_affinity=draw(st.booleans()),
         reserve_after=draw(st.none() | _reservations()),
-        fault_tolerance=draw(st.builds(Check, enabled=st.booleans(), arguments=plain)),
+        fault_tolerance=draw(st.builds(FaultTolerance, enabled=st.booleans(), arguments=plain)),
         sanity_check=draw(st.builds(Check, enabled=st.booleans(), arguments=plain)),
         network=draw(
             st.builds(
@@ -200,6 +214,9 @@ def _role(draw: st.DrawFn, name: str, command: str, rdma: bool) -> RoleSpec:
             | st.integers(1, 10**9).map(lambda micro: Bid(price_micro=micro))
         ),
         nodes=draw(st.builds(NodeChoice, only=node_names, never=node_names)),
+        init_containers=draw(pod_containers),
+        sidecars=draw(pod_containers),
+        shared_paths=draw(st.lists(plain, max_size=2).map(tuple)),
     )
 
 

@@ -6,9 +6,21 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobs.dialects.kubeflow import keys
-from jobs.dialects.kubeflow.kinds import ALL_WORKERS, KINDS, V1, V2BETA1, JobKind, completions
+from jobs.dialects.kubeflow.kinds import ALL_WORKERS, KINDS, V1, V2BETA1, JobKind, completions, is_elastic
 from jobs.dialects.yaml_text.emitter import write
-from jobs.spec import JobSpec, Mount, NodeChoice, Port, Resources, RetryPolicy, RoleSpec, SecretRef
+from jobs.spec import (
+    JobSpec,
+    Mount,
+    NodeChoice,
+    PodContainer,
+    Port,
+    Resources,
+    RestartCondition,
+    RestartPolicy,
+    RetryPolicy,
+    RoleSpec,
+    SecretRef,
+)
 from tests.jobs.dialects.from_keys import request, words
 from tests.jobs.dialects.strategies import env_names, names, untidy
 
@@ -58,29 +70,62 @@ def kubeflow_specs(draw: st.DrawFn) -> JobSpec:
         roles[-1] = roles[-1].model_copy(update={"env": own})
     places = st.builds(Mount, uri=uris, path=paths, read_only=st.booleans())
     mounts = draw(st.lists(places | _EMPTY_PLACES, max_size=2))
-    limit = draw(st.sampled_from([0, 3, None]))
+    limit, again = draw(st.sampled_from([0, 3, None])), draw(st.booleans())
+    conditions = [
+        draw(st.sampled_from(RestartCondition)) if limit != 0 and not again else RestartCondition.FAILURE
+        for _role in roles
+    ]
+    if all(each is RestartCondition.NEVER for each in conditions):
+        conditions[0] = RestartCondition.EXIT_CODE
+    restarts = {
+        role.name: RestartPolicy(
+            condition=condition,
+            limit=draw(st.none() | st.integers(0, 9)) if is_elastic(kind, role.name) else None,
+        )
+        for role, condition in zip(roles, conditions, strict=True)
+    }
     return JobSpec(
         name=draw(labels),
         description=draw(plain),
         tags=draw(st.dictionaries(labels, labels, max_size=2)),
         framework=kind.framework,
-        roles=tuple(role.model_copy(update={"completion": ends[role.name]}) for role in roles),
+        roles=tuple(
+            role.model_copy(update={"completion": ends[role.name], "restart": restarts[role.name]})
+            for role in roles
+        ),
         env={name: value for name, value in env.items() if name not in secret},
         secret_env=secret,
         mounts=tuple({mount.path: mount for mount in mounts}.values()),
         quota=draw(labels | st.just("")),
-        retry=RetryPolicy(limit=limit, on_success=draw(st.booleans())),
+        retry=RetryPolicy(limit=limit, on_success=again),
         time_limit_s=draw(st.none() | st.integers(1, 10**6)),
         grace_s=draw(st.sampled_from([0, 30, 90])),
         hold=draw(st.booleans()),
     )
 
 
+_CONTAINERS = st.builds(
+    PodContainer,
+    name=labels.map("c-{}".format),
+    image=st.sampled_from(["", "beside:1"]),
+    command=st.lists(plain.filter(bool), max_size=2).map(tuple),
+    args=st.lists(plain.filter(bool), max_size=1).map(tuple),
+    working_dir=st.sampled_from(["", "/tmp"]),
+    env=st.dictionaries(env_names, plain, max_size=1),
+)
+
+
 @st.composite
 def _role(draw: st.DrawFn, name: str, kind: JobKind) -> RoleSpec:
     gpus = draw(st.integers(0, 8))
     ports = draw(st.lists(st.tuples(labels | st.just(""), st.integers(1, 65535)), max_size=2))
+    others = draw(st.lists(_CONTAINERS, max_size=2, unique_by=lambda each: each.name))
+    count = draw(st.integers(0, len(others)))
+    is_shared = draw(st.booleans())
     return RoleSpec(
+        init_containers=tuple(others[:count]),
+        sidecars=tuple(others[count:]),
+        shared_paths=("/beside",) if others and is_shared else (),
         name=name,
         replicas=1 if name in kind.single else draw(st.integers(1, 9)),
         command=draw(scripts),

@@ -11,8 +11,8 @@ from jobs.dialects.dlc_params import shapes
 from jobs.dialects.dlc_params.keys import COMMON, PARAMS, ROLES
 from jobs.dialects.dlc_params.shapes import BLANKS
 from jobs.spec import (
-    Check,
     CodeSource,
+    FaultTolerance,
     Idle,
     JobSpec,
     Mount,
@@ -78,7 +78,7 @@ def params_specs(draw: st.DrawFn) -> JobSpec:
         time_limit_s=draw(st.none() | counts.map(lambda minutes: minutes * 60)),
         idle=draw(st.none() | st.sampled_from(Idle)),
         reserve_after=draw(st.none() | _reservations()),
-        fault_tolerance=Check(enabled=bool(arguments), arguments=arguments),
+        fault_tolerance=FaultTolerance(enabled=bool(arguments), arguments=arguments),
         network=draw(
             st.builds(
                 Network,

@@ -87,7 +87,6 @@ def _role(draw: st.DrawFn, name: str, replicas: int, *, by_task: bool) -> RoleSp
         resources=Resources(
             cpu_milli=cpus * 1000,
             memory_mib=memory * cpus if by_task else memory,
-            disk_mib=draw(st.integers(0, 2**20)),
             gpus=gpus,
             gpu_type=draw(st.sampled_from(["", "a100", "nvidia_h100.x"])) if gpus else "",
         ),

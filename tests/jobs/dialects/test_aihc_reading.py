@@ -11,8 +11,8 @@ from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.messages.notes import note_message
 from jobs.spec import (
-    Check,
     CompletionPolicy,
+    FaultTolerance,
     Framework,
     JobSpec,
     Mount,
@@ -136,11 +136,22 @@ def test_aihc_v1_body_has_inner_command_and_own_keys() -> None:
     parsed = parse(value)
     assert parsed.spec.roles[0].command == "python a.py"
     assert parsed.spec.framework is Framework.PYTORCH
-    assert parsed.spec.fault_tolerance == Check(enabled=True)
+    arguments = "--enable-hang-detection=true --hang-detection-log-timeout-minutes=5"
+    assert parsed.spec.fault_tolerance == FaultTolerance(enabled=True, arguments=arguments)
     assert parsed.spec.tensorboard == TensorBoard(enabled=True, log_path="/l")
     written = json.loads(AIHC.render(parsed.spec, parsed.extras).text)
     assert written.pop("jobSpec")["command"] == "python a.py"
     assert written == {key: inner for key, inner in value.items() if key != "jobSpec"}
+    value["faultToleranceConfig"]["faultToleranceLimit"] = 2
+    value["faultToleranceArgs"] = "--enable-hang-detection=false"
+    both = parse(value)
+    limited = "--hang-detection-log-timeout-minutes=5 --max-num-of-unconditional-retry=2"
+    assert both.spec.fault_tolerance.arguments == f"{value['faultToleranceArgs']} {limited}"
+    text = json.loads(AIHC.render(both.spec, both.extras).text)
+    assert (text["faultToleranceConfig"], text["faultToleranceArgs"]) == (
+        value["faultToleranceConfig"],
+        value["faultToleranceArgs"],
+    )
 
 
 def test_outer_command_overrides_inner_command() -> None:
@@ -279,9 +290,10 @@ def test_variables_shared_by_all_roles_become_job_variables() -> None:
 
 def test_aihc_only_keys_are_stored_and_reported() -> None:
     alert = {"alertIds": "1", "alertItems": ["jobFailed"], "for": "1m"}
-    parsed = parse(body({"hostNetwork": True}, alertConfig=alert, retentionPeriod="1d"))
+    parsed = parse(body({"hostNetwork": True}, alertConfig=alert))
     kept = {each.pointer for each in parsed.notes if each.code == "kept_unused"}
-    assert kept == {"/jobSpec/hostNetwork", "/alertConfig", "/retentionPeriod"}
+    assert kept == {"/jobSpec/hostNetwork"}
+    assert [each.params["items"] for each in parsed.notes if each.code == "alerts_told"] == ["jobFailed"]
     written = json.loads(AIHC.render(parsed.spec, parsed.extras).text)
     assert (written["alertConfig"], written["jobSpec"]["hostNetwork"]) == (alert, True)
 
@@ -381,3 +393,19 @@ def test_job_type_of_newer_page_only_is_reported(kind: str) -> None:
     told = note(parse(body(jobType=kind)), "looser_rule")
     assert (told.pointer, told.params["value"]) == ("/jobType", kind)
     assert not [each for each in parse(body(jobType="PyTorchJob")).notes if each.code == "looser_rule"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90m", 5400), ("1h", 3600), ("2D", 172_800), ("", 0), ("0d", 0)]
+)
+def test_retention_period_keeps_ended_job(text: str, seconds: int) -> None:
+    kept = spec_of(body(retentionPeriod=text)).reserve_after
+    assert (kept.seconds if kept else 0) == seconds
+
+
+def test_retention_period_in_no_known_unit_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        parse(body(retentionPeriod="1 week"))
+    assert [(each.code, each.pointer) for each in refused.value.problems] == [
+        ("not_a_period", "/retentionPeriod")
+    ]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dialects.argument_text import parse_arguments, set_argument
-from jobs.form.subfields import AIMASTER, SANITY_CHECK
+from jobs.form.subfields import FAULT_TOLERANCE, SANITY_CHECK
 
-NAMES = st.sampled_from([argument.name for argument in (*AIMASTER, *SANITY_CHECK)] + ["enable-future"])
+NAMES = st.sampled_from([argument.name for argument in (*FAULT_TOLERANCE, *SANITY_CHECK)] + ["enable-future"])
 PLAIN = st.text(st.sampled_from("abcXYZ019._/:;,"), min_size=1, max_size=8)
 VALUES = PLAIN | st.just("two words")
 TEXTS = st.lists(

@@ -14,12 +14,14 @@ from jobs.spec import (
     Check,
     CodeSource,
     CompletionPolicy,
+    FaultTolerance,
     Framework,
     Idle,
     JobSpec,
     Mount,
     Network,
     NodeChoice,
+    PodContainer,
     Port,
     RegistryAuth,
     Requirements,
@@ -313,7 +315,7 @@ def test_node_names_count_only_when_assignment_is_enabled() -> None:
     again(off)
 
 
-def test_extra_containers_are_stored_but_not_run() -> None:
+def test_extra_containers_are_read_and_what_else_a_pod_says_is_stored() -> None:
     pod = {
         "InitContainers": [{"Name": "i", "Image": "x", "Command": ["sh"], "Args": ["-c"], "WorkingDir": "/"}],
         "SideCarContainers": [
@@ -325,8 +327,16 @@ def test_extra_containers_are_stored_but_not_run() -> None:
         "Lifecycle": {"PostStart": {"Exec": {"Command": ["true"]}}},
     }
     parsed = parse(request({"ExtraPodSpec": pod}))
-    assert parsed.spec == spec_of(request())
-    assert note(parsed, "kept_unused").pointer == "/JobSpecs/0/ExtraPodSpec"
+    only = parsed.spec.roles[0]
+    assert only.init_containers == (
+        PodContainer(name="i", image="x", command=("sh",), args=("-c",), working_dir="/"),
+    )
+    assert (only.sidecars, only.shared_paths) == ((PodContainer(name="s", env={"A": "1"}),), ("/tmp",))
+    assert {
+        each.pointer.removeprefix("/JobSpecs/0/ExtraPodSpec")
+        for each in parsed.notes
+        if each.code == "kept_unused"
+    } == {"/SideCarContainers/0/Resources", "/PodAnnotations", "/PodLabels", "/Lifecycle"}
     assert json.loads(DLC.render(parsed.spec, parsed.extras).text)["JobSpecs"][0]["ExtraPodSpec"] == pod
     again(parsed)
 
@@ -408,7 +418,7 @@ def test_job_settings_are_read() -> None:
     )
     spec = parsed.spec
     assert spec.idle is Idle.ACCEPT
-    assert spec.fault_tolerance == Check(
+    assert spec.fault_tolerance == FaultTolerance(
         enabled=True, arguments="--job-execution-mode Sync --enable-job-restart True"
     )
     assert spec.sanity_check == Check(enabled=True, arguments="--sanity-check-timing=AfterJobFaultTolerant")

@@ -8,7 +8,18 @@ import yaml
 from jobs import dialects
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
-from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, Resources, RetryPolicy, RoleSpec
+from jobs.spec import (
+    CompletionPolicy,
+    Framework,
+    JobSpec,
+    Mount,
+    PodContainer,
+    Resources,
+    RestartCondition,
+    RestartPolicy,
+    RetryPolicy,
+    RoleSpec,
+)
 from tests.jobs.dialects.sample_fields import samples
 
 KUBEFLOW = dialects.get("kubeflow")
@@ -148,6 +159,8 @@ def test_elastic_workers_go_on_with_minimum() -> None:
     assert (worker.completion.min_failed, worker.replicas) == (2, 4)
     written = yaml.safe_load(dialects.get("kubeflow").render(spec, {}).text)
     assert written["spec"]["elasticPolicy"] == {"minReplicas": 3}
+    (worker,) = job("PyTorchJob", {"Worker": 4}, elasticPolicy={"maxRestarts": 0}).roles
+    assert worker.restart == RestartPolicy(limit=0)
     (alone,) = job("XGBoostJob", {"Master": 1}, elasticPolicy={"minReplicas": 1}).roles
     assert alone.completion.min_failed == 1
 
@@ -177,6 +190,26 @@ def test_retry_follows_restart_policy_and_backoff_limit(
     if backoff is not None:
         text = text.replace("spec:\n  py", f"spec:\n  runPolicy: {{backoffLimit: {backoff}}}\n  py")
     assert KUBEFLOW.parse(Document(text)).spec.retry == retry
+
+
+def test_restart_policy_of_one_role_is_its_own() -> None:
+    text = TEXT.replace("restartPolicy: Never", "restartPolicy: ExitCode")
+    assert KUBEFLOW.parse(Document(text)).spec.roles[0].restart.condition is RestartCondition.EXIT_CODE
+    value = yaml.safe_load(TEXT.replace("restartPolicy: Never", "restartPolicy: OnFailure"))
+    specs = value["spec"]["pytorchReplicaSpecs"]
+    (first,) = specs
+    other = "Worker" if first == "Master" else "Master"
+    specs[other] = {**specs[first], "replicas": 1, "restartPolicy": "Never"}
+    spec = KUBEFLOW.parse(Document(yaml.safe_dump(value))).spec
+    assert {role.name: role.restart.condition.value for role in spec.roles} == {
+        first: "failure",
+        other: "never",
+    }
+    written = yaml.safe_load(KUBEFLOW.render(spec, {}).text)["spec"]["pytorchReplicaSpecs"]
+    assert {name: role["restartPolicy"] for name, role in written.items()} == {
+        first: "OnFailure",
+        other: "Never",
+    }
 
 
 def test_mpi_workers_have_their_own_command() -> None:
@@ -246,12 +279,74 @@ def test_empty_dir_is_carried_unless_shared_or_mounted_in_part() -> None:
     assert again.spec.mounts == parsed.spec.mounts
 
 
+OTHERS = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: simple}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 1
+      template:
+        spec:
+          initContainers:
+            - name: log
+              image: logs:1
+              restartPolicy: Always
+              volumeMounts: [{name: data, mountPath: /data}]
+            - name: fetch
+              image: train:1
+              command: [sh, -c]
+              args: ["fetch $FROM"]
+              workingDir: /data
+              env: [{name: FROM, value: there}, {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+              volumeMounts: [{name: data, mountPath: /data}]
+              resources: {limits: {cpu: 1}}
+              securityContext: {runAsUser: 0}
+          containers:
+            - name: pytorch
+              image: train:1
+              command: [train]
+              volumeMounts: [{name: data, mountPath: /data}, {name: own, mountPath: /own}]
+            - {name: metrics, image: metrics:1, args: [--all], volumeMounts: [{name: data, mountPath: /data}]}
+          volumes:
+            - {name: data, emptyDir: {}}
+            - {name: own, emptyDir: {}}
+"""
+
+
+def test_init_containers_sidecars_and_shared_folders_are_those_of_the_role() -> None:
+    parsed = KUBEFLOW.parse(Document(OTHERS))
+    (role,) = parsed.spec.roles
+    fetch = PodContainer(
+        name="fetch",
+        command=("sh", "-c"),
+        args=("fetch $FROM",),
+        working_dir="/data",
+        env={"FROM": "there"},
+    )
+    assert role.init_containers == (fetch,)
+    assert role.sidecars == (
+        PodContainer(name="log", image="logs:1"),
+        PodContainer(name="metrics", image="metrics:1", args=("--all",)),
+    )
+    assert role.shared_paths == ("/data",)
+    assert parsed.spec.mounts == (Mount(uri="emptydir://", path="/own"),)
+    at = "/spec/pytorchReplicaSpecs/Worker/template/spec/initContainers/1"
+    told = {(note.code, note.pointer) for note in parsed.notes}
+    assert {("value_of_cluster", f"{at}/env/1"), ("kept_unused", f"{at}/securityContext")} <= told
+    assert ("kept_unused", f"{at}/resources/limits") in told, told
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(OTHERS)).text == OTHERS
+    for extras in (parsed.extras, {}):
+        assert KUBEFLOW.parse(Document(KUBEFLOW.render(parsed.spec, extras).text)).spec.roles == (role,)
+
+
 def test_manifest_parts_not_run_are_reported() -> None:
     parsed = KUBEFLOW.parse(Document(samples("kubeflow")["pytorch.yaml"]))
     told = {note.code for note in parsed.notes}
-    assert {"container_kept", "value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
+    assert {"value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
     kept = {str(note.params["key"]) for note in parsed.notes if note.code == "kept_unused"}
-    assert {"initContainers", "tolerations", "imagePullSecrets", "namespace", "rdzvBackend"} <= kept
+    assert {"tolerations", "imagePullSecrets", "namespace", "rdzvBackend"} <= kept
 
 
 @pytest.mark.parametrize(

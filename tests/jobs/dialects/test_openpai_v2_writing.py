@@ -17,6 +17,7 @@ from jobs.spec import (
     JobSpec,
     Mount,
     Resources,
+    RestartPolicy,
     RoleSpec,
     SecretRef,
     TensorBoard,
@@ -102,6 +103,11 @@ COMMAND = "wget hdfs://cifar\npython train.py --lr 0.1"
             {"roles": roles(completion=CompletionPolicy(min_failed=1, min_succeeded=2))},
             "{minFailedInstances: 1}",
             "{minFailedInstances: 1, minSucceededInstances: 2}",
+        ),
+        (
+            {"roles": roles(restart=RestartPolicy(limit=2))},
+            ".lr %>\n",
+            ".lr %>\n    taskRetryCount: 2\n",
         ),
         ({"roles": both(image="c/d:2")}, "uri: a/b:1", "uri: c/d:2"),
         (

@@ -1,8 +1,12 @@
 """How jobs are written as sbatch scripts, and scripts changed; the starter runs with an srun that is none."""
 
 import os
+import signal
 import subprocess
+import tempfile
+from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -96,10 +100,18 @@ def test_sbatch_render_quotes_variables_and_secret_placeholders() -> None:
 
 
 def bash(text: str, path: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a script to its own end; what it leaves running is ended then, as Slurm does."""
     around = {"PATH": f"{path}:{os.environ['PATH']}", **env}
-    return subprocess.run(
-        ["bash"], input=text, text=True, capture_output=True, check=False, env=around, timeout=60
-    )
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(
+            ["bash"], stdin=PIPE, stdout=said, stderr=errors, text=True, env=around, start_new_session=True
+        ) as process:
+            process.communicate(text, timeout=60)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        said.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess("bash", process.returncode, said.read(), errors.read())
 
 
 @pytest.fixture

@@ -86,6 +86,15 @@ FILES: Final[dict[str, dict[str, Any]]] = {
                                     "volumeMounts": [{"name": "v", "mountPath": "/v"}],
                                 }
                             ],
+                            "initContainers": [
+                                {
+                                    "name": "first",
+                                    "image": "i",
+                                    "command": ["true"],
+                                    "env": [{"name": "A", "value": "1"}],
+                                    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                                }
+                            ],
                             "volumes": [{"name": "v", "emptyDir": {}}],
                         }
                     },

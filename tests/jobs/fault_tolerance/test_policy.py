@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.dialects.fault_arguments import ARGUMENTS
 from jobs.fault_tolerance.policy import FaultPolicy, policy_of
-from jobs.spec import Check, JobSpec, RoleSpec
+from jobs.spec import FaultTolerance, JobSpec, RoleSpec
 
 PAGE = (
     "--enable-replace=true --enable-hang-detection=true --hang-detection-log-timeout-minutes=7 "
@@ -20,7 +20,9 @@ PAGE = (
 
 def spec(arguments: str, *, enabled: bool = True) -> JobSpec:
     role = RoleSpec(name="worker", command="true")
-    return JobSpec(name="job", roles=(role,), fault_tolerance=Check(enabled=enabled, arguments=arguments))
+    return JobSpec(
+        name="job", roles=(role,), fault_tolerance=FaultTolerance(enabled=enabled, arguments=arguments)
+    )
 
 
 def test_policy_needs_fault_tolerance_to_be_on() -> None:
@@ -40,7 +42,13 @@ def test_policy_needs_fault_tolerance_to_be_on() -> None:
         ("--enable-log-hang-detection true --log-hang-interval-in-seconds=90", FaultPolicy(hang_s=90)),
         ("--enable-job-restart=True --max-num-of-same-error=5", FaultPolicy(restarts=3, same_errors=5)),
         ("--enable-job-restart=True --max-num-of-job-restart=many", FaultPolicy(restarts=3)),
-        (PAGE, FaultPolicy(2, True, 420, 900, ("timeout1", "timeout2"))),
+        ("--job-execution-mode=Async --enable-job-hang-detection=True", FaultPolicy()),
+        (
+            "--enable-replace=false --enable-job-restart=True",
+            FaultPolicy(3, replaces_nodes=False),
+        ),
+        ("--enable-job-restart --max-num-of-unconditional-retry=2", FaultPolicy(3, restarts_own=True)),
+        (PAGE, FaultPolicy(2, True, 420, 900, ("timeout1", "timeout2"), stack_s=180)),
     ],
 )
 def test_policy_is_what_the_arguments_say(arguments: str, policy: FaultPolicy) -> None:

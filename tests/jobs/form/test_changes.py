@@ -9,7 +9,7 @@ from jobs.form.changes import RowActions, apply_changes
 from jobs.form.dialect_support import SAMPLES
 from jobs.form.fields import FIELDS, ROWS
 from jobs.form.values import fields_of, form_name, lists_of, values_of
-from jobs.spec import After, CodeSource, JobSpec, Mount, Port, RoleSpec, SecretRef, When
+from jobs.spec import After, CodeSource, JobSpec, Mount, PodContainer, Port, RoleSpec, SecretRef, When
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 
 PLAIN = JobSpec(name="job", roles=(RoleSpec(name="Worker", command="true"),))
@@ -25,6 +25,7 @@ NEW = {
     "registry-secret": "MINE",
     "registry-file": "/auth",
     "roles-*-command": "python train.py\n",
+    "roles-*-shared-paths": "/a\n/b",
     "libraries": "numpy\ntorch==2",
     "libraries-folder": "/root/code",
     "modules": "cuda/12.4\ngcc/13",
@@ -50,6 +51,8 @@ NEW = {
     "roles-*-disk": "5",
     "roles-*-rdma": "on",
     "roles-*-min-failed": "2",
+    "roles-*-restart-condition": "never",
+    "roles-*-restart-limit": "2",
     "roles-*-min-succeeded": "1",
     "roles-*-bid-discount": "40",
     "roles-*-bid-price": "1.25",
@@ -76,8 +79,13 @@ NEW = {
     "retries": "3",
     "fault-tolerance": "on",
     "fault-arguments": "--enable-job-restart=True",
+    "fault-patterns": "lost shard [0-9]+",
     "sanity-check": "on",
     "sanity-arguments": "--x=y",
+    "alert": "cpu",
+    "alert-comparison": "above",
+    "alert-value": "90",
+    "alert-minutes": "5",
     "tensorboard": "on",
     "tensorboard-path": "/root/logs",
     "instance-role": "default",
@@ -90,9 +98,12 @@ NEW |= {
     if each.subfield is not None
 }
 
+ALERT = ("alert-comparison", "alert-value", "alert-minutes")
+
 WITH = {
     "end-signal-before": {"end-signal": "USR1"},
     "keep-when": {"keep-for": "10"},
+    **{key: {"alert": "gpu"} for key in ALERT},
     "code-branch": {"code-uri": "u"},
     "code-commit": {"code-uri": "u"},
     "code-path": {"code-uri": "u"},
@@ -133,7 +144,12 @@ def test_form_field_is_set_and_read_back(key: str) -> None:
     assert shown[name] == NEW[key]
     before = values_of(PLAIN)
     others = {other for other in shown if other not in (name, *WITH.get(key, {}))} - same_value(key)
-    untold = {"end-signal-before", "keep-when", "tensorboard"}  # these come with a part that is there at all
+    untold = {
+        "end-signal-before",
+        "keep-when",
+        "tensorboard",
+        *ALERT,
+    }  # these come with a part that is there at all
     assert {other for other in others - untold if shown[other] != before.get(other)} == set()
 
 
@@ -263,6 +279,54 @@ def test_ports_belong_to_their_role() -> None:
     made = apply_changes(PLAIN, {"roles-0-ports-0-label": "web", "roles-0-ports-0-begin": "8080"}).spec
     assert made.roles[0].ports == (Port(label="web", begin_at=8080),)
     assert apply_changes(made, values_of(made), acts=RowActions(remove="roles-0-ports-0")).spec == PLAIN
+
+
+def test_containers_keep_what_their_rows_do_not_show() -> None:
+    fetch = PodContainer(name="fetch", command=("sh", "-c"), args=("get $FROM",), working_dir="/data")
+    role = PLAIN.roles[0].model_copy(update={"sidecars": (fetch, PodContainer(args=("--all",)))})
+    spec = PLAIN.model_copy(update={"roles": (role,)})
+    shown = values_of(spec)
+    assert shown["roles-0-sidecars-0-command"] == "get $FROM"
+    assert shown["roles-0-sidecars-1-command"] == ""
+    posted = {
+        **shown,
+        "roles-0-sidecars-0-env": "FROM=a,b=c\nKEY=$SECRET:MINE",
+        "roles-0-sidecars-2-name": "agent",
+        "roles-0-sidecars-2-command": '["agent", "--port", "1"]',
+    }
+    made = apply_changes(spec, posted, shown)
+    assert made.problems == {}
+    assert made.spec.roles[0].sidecars == (
+        fetch.model_copy(update={"env": {"FROM": "a,b=c", "KEY": "$SECRET:MINE"}}),
+        PodContainer(args=("--all",)),
+        PodContainer(name="agent", command=("agent", "--port", "1")),
+    )
+    other = {"roles-0-sidecars-0-command": "[ -f x ] && get"}
+    left = apply_changes(made.spec, other, acts=RowActions(remove="roles-0-sidecars-1")).spec
+    assert [(each.command, each.args) for each in left.roles[0].sidecars] == [
+        (("sh", "-c", "[ -f x ] && get"), ()),
+        (("agent", "--port", "1"), ()),
+    ]
+
+
+def test_wrong_container_row_is_reported_at_its_cell() -> None:
+    posted = {
+        "roles-0-init-containers-0-name": "fetch",
+        "roles-0-init-containers-0-env": "1A=x",
+        "roles-0-init-containers-1-name": "fetch",
+        "roles-0-init-containers-2-command": '["open"',
+        "roles-0-init-containers-3-env": "open",
+    }
+    made = apply_changes(PLAIN, posted)
+    assert {
+        name.removeprefix("roles-0-init-containers-"): each.code for name, each in made.problems.items()
+    } == {
+        "0-env": "no_variable",
+        "1-name": "repeats",
+        "2-command": "no_words",
+        "3-env": "no_pair",
+    }
+    assert made.spec == PLAIN
 
 
 def test_role_is_added_like_the_last_one_and_removed() -> None:

@@ -14,7 +14,7 @@ from jobs.form.dialect_support import DEFAULT_DIALECT, unsupported_fields
 from jobs.form.envfile import MAX_CHARACTERS
 from jobs.form.file_form import ENV_PASTE, apply, read
 from jobs.messages.form_fields import field_message
-from jobs.spec import Framework, JobSpec, RoleSpec
+from jobs.spec import Framework, JobSpec, PodContainer, RoleSpec
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.strategies import v1_texts
 from tests.jobs.web.new_job.test_form_change import DLC, LOCKED, SBATCH
@@ -65,6 +65,31 @@ def test_secret_value_stays_in_text_and_out_of_form_values() -> None:
     now = apply(Document(LOCKED), {"roles-0-cpu": "9"}).reading
     assert now.text == LOCKED.replace('"CPU": "4"', '"CPU": "9"')
     assert "canary-51f0" not in json.dumps(dict(now.values))
+
+
+def test_secret_value_of_container_goes_to_text_and_out_of_form_values() -> None:
+    posted = {
+        "roles-0-sidecars-0-name": "agent",
+        "roles-0-sidecars-0-env": "MODE=fast\nAPI_TOKEN=canary-90aa",
+    }
+    now = apply(Document(DLC), posted)
+    assert now.problems == {}
+    assert now.reading.values["roles-0-sidecars-0-env"] == "MODE=fast\nAPI_TOKEN=$SECRET:API_TOKEN"
+    other = {"roles-0-sidecars-0-env": "MODE=slow\nAPI_TOKEN=$SECRET:API_TOKEN"}
+    again = apply(Document(now.reading.text), other).reading
+    assert "canary-90aa" in again.text
+    assert '"slow"' in again.text
+
+
+def test_container_setting_without_field_is_listed_and_stays() -> None:
+    pod = '"ExtraPodSpec": {"SideCarContainers": [{"Name": "a", "Args": ["--x"], "WorkingDir": "/w"}]}'
+    text = DLC.replace('"PodCount"', f'{pod},\n     "PodCount"')
+    assert {"/roles/0/sidecars/0/args/0", "/roles/0/sidecars/0/working_dir"} <= set(
+        read(Document(text)).unshown
+    )
+    now = apply(Document(text), {"roles-0-sidecars-0-name": "b"}).reading.parsed
+    assert now is not None
+    assert now.spec.roles[0].sidecars == (PodContainer(name="b", args=("--x",), working_dir="/w"),)
 
 
 def test_unreadable_text_stays_and_typed_values_are_returned() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.form import rules
 from jobs.form.target import JobTarget
-from jobs.spec import Check, Framework, JobSpec
+from jobs.spec import FaultTolerance, Framework, JobSpec
 from tests.jobs.form.cases.base import LINGJUN, QUOTA, job
 
 
@@ -19,7 +19,7 @@ def test_page_rules_are_reported_only_for_dlc_jobs() -> None:
 
 
 def test_fault_tolerance_of_the_console_itself_is_no_violation() -> None:
-    spec = job(framework=Framework.PYTORCH, fault_tolerance=Check(enabled=True))
+    spec = job(framework=Framework.PYTORCH, fault_tolerance=FaultTolerance(enabled=True))
     assert codes(spec, QUOTA, "aihc") == set()
 
 

@@ -95,7 +95,7 @@ def test_text_argument_is_set_and_found() -> None:
 
 def test_subfield_names_its_parent_path() -> None:
     parts = [field for field in FIELDS.values() if field.subfield]
-    assert len(parts) == 14 + 11 + 2
+    assert len(parts) == 14 + 16 + 4
     assert {field.path for field in parts} == {
         "/framework_options",
         "/fault_tolerance/arguments",

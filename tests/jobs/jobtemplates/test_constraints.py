@@ -35,7 +35,7 @@ def wrong(
         ("$.JobSpecs[0].Image", ["/roles/0/image"]),
         ("$['JobSpecs'][0]['Image']", ["/roles/0/image"]),
         ("$.JobSpecs[*].Image", ["/roles/*/image"]),
-        ("$..Image", ["/roles/*/image"]),
+        ("$..Image", [f"/roles/*/{name}image" for name in ("", "init_containers/*/", "sidecars/*/")]),
         ("$.UserCommand", ["/roles/*/command"]),
         ("$.Envs.LR", ["/env/LR"]),
         ("$.CodeSource", ["/code/id", "/code/branch", "/code/commit", "/code/path"]),

@@ -12,6 +12,7 @@ from jobs.lifecycle import transitions
 from jobs.live import bus, followed_logs, inbox, tail
 from jobs.logs import log_store
 from jobs.models import Attempt, Job, LogStream
+from jobs.node.wrapper.log_times import ENTRY
 from jobs.states import State
 from quotas.models import User
 from tests.factories import attempt_of, make_replica
@@ -76,6 +77,22 @@ def test_log_stream_reconnection_resumes_at_last_position(
     again = {"params": {"log": "main/0"}, "headers": {"Last-Event-ID": "1.1.6"}}
     with listening(sign_in(people.owner), f"/jobs/{job.public_id}/stream", **again) as events:
         assert events.next("log").data == "second\n"
+
+
+def test_log_stream_puts_times_before_lines_and_resumes_between_them(
+    listen: Listen, written: WrittenLog
+) -> None:
+    written.path.with_name(f"{written.path.name}.times").write_bytes(
+        b"".join(ENTRY.pack(offset, 1_767_268_800_000 + offset) for offset in (0, 9))
+    )
+    written.write("first\nsecond\n")
+    with listen(timestamps="true") as events:
+        assert events.next("log").data == "2026-01-01T12:00:00.000Z first\n2026-01-01T12:00:00.000Z second\n"
+        written.write("third\n")
+        third = events.next("log")
+        assert (third.data, third.identity) == ("2026-01-01T12:00:00.009Z third\n", "1.1.19")
+    with listen(timestamps="true", offset=8) as events:
+        assert events.next("log").data == "cond\n2026-01-01T12:00:00.009Z third\n"
 
 
 def test_log_stream_never_cuts_character(listen: Listen, written: WrittenLog) -> None:

@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -30,6 +32,7 @@ from quotas.models import Quota
 from tests.factories import attempt_of, make_job, make_quota, make_spec
 from tests.jobs.log_forwarding.stand_ins import ElasticsearchStandIn, LokiStandIn
 from tests.jobs.receivers import Came, Receiver, accepted, receiving
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -203,6 +206,36 @@ def test_forwarder_failing_sink_does_not_delay_another_workspace(
     assert messages(receiver) == [f"of {other.workspace.slug}"]
     broken.refresh_from_db()
     assert broken.error == "http"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forwarder_pass_does_not_wait_for_sink_that_does_not_answer(
+    receiver: Receiver, quota: Quota, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is taken down when it comes, and the batch is not sent twice."""
+    monkeypatch.setattr(forwarder, "PASS_S", 0.3)
+    settings.CONSOLE_EGRESS_SECONDS = 20
+    silent, other = make_sink(receiver, quota), make_quota()
+    make_sink(receiver, other)
+    goes_on = threading.Event()
+
+    def answer(came: Came) -> tuple[int, dict[str, str], bytes]:
+        if quota.workspace.slug in came.body.decode():
+            goes_on.wait(20)
+        return 200, {}, b""
+
+    receiver.reply = answer
+    for each in (quota, other):
+        append(start(each), f"of {each.workspace.slug}\n".encode())
+    begun = time.monotonic()
+    log_forwarding.forward()
+    assert time.monotonic() - begun < 10
+    assert LogCursor.objects.filter(sink=silent, offset=0).exists()
+    assert LogCursor.objects.filter(offset__gt=0).exists()
+    goes_on.set()
+    wait_for(lambda: LogSink.objects.filter(pk=silent.pk, lease_until=None, sent_at__isnull=False).exists())
+    log_forwarding.forward()
+    assert sorted(messages(receiver)) == sorted(f"of {each.workspace.slug}" for each in (quota, other))
 
 
 def test_forwarder_drops_only_the_record_that_is_refused_alone(receiver: Receiver, quota: Quota) -> None:

@@ -14,8 +14,11 @@ import pytest
 from django.utils import timezone, translation
 from pytest_django import Settings
 
+from jobs.fault_tolerance.decisions import Fault
+from jobs.fault_tolerance.error_catalogue import Origin
 from jobs.lifecycle import transitions
 from jobs.models import (
+    Attempt,
     Channel,
     Delivery,
     DeliveryItem,
@@ -370,9 +373,15 @@ def test_delivery_has_log_end_on_request_without_secrets(
     replica = replica_of(job)
     replica.state = ReplicaState.FAILED
     replica.save()
+    line = "ValueError: no user hunter2-hunter2"
+    Attempt.objects.update(fault=Fault("exit_code", Origin.UNKNOWN, line, replica.role, 0).to_json())
     transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
     work()
-    assert events(receiver.came[0])[0]["log"] == ["login with ***", "RuntimeError: CUDA out of memory"]
+    assert events(receiver.came[0])[0]["log"] == [
+        "ValueError: no user ***",
+        "login with ***",
+        "RuntimeError: CUDA out of memory",
+    ]
     assert b"hunter2" not in receiver.came[0].body
 
 

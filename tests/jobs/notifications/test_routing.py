@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.lifecycle import transitions
-from jobs.models import Channel, DeliveryItem, Job, Notification, NotificationEvent, NotificationRule
+from jobs.models import Channel, DeliveryItem, Job, JobFile, Notification, NotificationEvent, NotificationRule
 from jobs.models.kinds import CHOICES
 from jobs.notifications import Kind, outbox, routing, tell, times
 from jobs.states import Reason, ReasonCode, State
@@ -73,6 +73,22 @@ def test_routing_routed_event_is_not_routed_again(people: People) -> None:
     failed(people)
     assert (routing.route(), routing.route()) == (1, 0)
     assert Notification.objects.count() == 1
+
+
+def test_routing_alert_of_job_file_reaches_owner_whatever_the_rules_say(people: People) -> None:
+    silent, other = channel(people.owner, events=[]), channel(people.member, events=[])
+    for dialect, items in (
+        ("aihc", ["jobFailed", "jobFT"]),
+        ("aihc", ["jobRunning"]),
+        ("kubeflow", ["jobFailed"]),
+    ):
+        job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, dialect=dialect)
+        JobFile.objects.update_or_create(
+            job=job, defaults={"extras": {"/alertConfig": {"alertItems": items}}}
+        )
+        end(job, State.FAILED, ReasonCode.EXIT_CODE)
+    routing.route()
+    assert (told(silent), told(other)) == (["job.failed"], [])
 
 
 def test_routing_job_start_appears_on_page_only_with_rule(people: People) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
 from jobs import submission
-from jobs.backends.base import Handle
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.dialects.base import Parsed, Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
@@ -33,8 +34,11 @@ from quotas.models import (
     User,
     Workspace,
 )
+from tests.jobs import engine as memory
+from tests.jobs.backends.benches import LocalBench
 from tests.jobs.conftest import Place, attempt_of, spec
 from tests.jobs.engine import MemoryEngine
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +114,60 @@ def test_borrower_preempted_gets_own_signal_and_queues_again(
     assert drained(place, owner, borrower) == [State.PENDING, State.QUEUED]
     borrower.refresh_from_db()
     assert (borrower.attempt_number, borrower.reason_code) == (2, ReasonCode.WAITING_IDLE)
+
+
+SAVING = """\
+trap 'exit 143' TERM
+[ -z "$RESUME_FROM" ] || { echo "$CHECKPOINT_DIR $RESUME_FROM"; exit 0; }
+echo 20 >"$CHECKPOINT_DIR/step.tmp" && mv "$CHECKPOINT_DIR/step.tmp" "$CHECKPOINT_DIR/step-20"
+echo "$CHECKPOINT_DIR"
+while sleep 0.1; do :; done
+"""
+
+
+def test_preempted_process_returns_with_its_checkpoint(
+    place: Place, guests: Quota, engine: MemoryEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = LocalBench(tmp_path)
+    monkeypatch.setattr(memory, "running", bench.backend)
+    Node.objects.update(name=bench.config.node, cpu_milli=4000, gpus={}, gpu_list=[])
+    Quota.objects.update(gpus=None, cpu_milli=4000)
+    Quota.objects.filter(pk=guests.pk).update(cpu_milli=1000)
+    guests.refresh_from_db()
+    place.quota.refresh_from_db()
+
+    def of(cpu_milli: int, command: str, idle: Idle | None = None) -> JobSpec:
+        size = Resources(cpu_milli=cpu_milli, memory_mib=64)
+        return spec(roles=(RoleSpec(name="w", command=command, resources=size),), grace_s=5, idle=idle)
+
+    def passes(job: Job, state: State) -> bool:
+        Request.objects.update(not_before=None)
+        reconcile.drain(place.cluster.pk)
+        reconcile.observe(place.cluster.pk)
+        job.refresh_from_db()
+        return job.state == state
+
+    def read(attempt: Attempt) -> str:
+        return bench.backend.read_log(Handle(attempt.handle), ReplicaRef("w", 0), "", 1 << 20).data.decode()
+
+    try:
+        borrower = sent(place, guests, of(2000, SAVING, idle=Idle.ACCEPT))
+        wait_for(lambda: passes(borrower, State.RUNNING), 30)
+        first = attempt_of(borrower)
+        wait_for(lambda: "checkpoints" in read(first), 30)
+        folder = read(first).strip()
+        least = timezone.now() - timedelta(seconds=LEAST_S)
+        Reservation.objects.update(created_at=least, started_at=least)
+        owner = sent(place, place.quota, of(4000, "true"))
+        wait_for(lambda: passes(owner, State.SUCCEEDED), 30)
+        wait_for(lambda: passes(borrower, State.SUCCEEDED), 30)
+        second = attempt_of(borrower)
+        first.refresh_from_db()
+        assert (first.reason_code, second.number, second.resumed_from) == (ReasonCode.PREEMPTED, 2, "step-20")
+        log = read(second)
+        assert log == f"{folder} {folder}/step-20\n"
+    finally:
+        bench.close()
 
 
 def test_borrower_just_started_is_not_preempted(place: Place, guests: Quota, engine: MemoryEngine) -> None:

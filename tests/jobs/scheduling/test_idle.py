@@ -11,21 +11,27 @@ from django.utils import timezone
 
 from jobs import submission
 from jobs.backends.base import Handle
-from jobs.backends.measures import Use
+from jobs.backends.measures import Transferred, Use
+from jobs.messages.events import event_message
+from jobs.messages.notifications import notification_words
 from jobs.models import (
     AccessSession,
+    Attempt,
     Endpoint,
     EndpointVisit,
     Event,
     Idleness,
     Job,
     MeasuredCluster,
+    MetricAlert,
     NotificationEvent,
     Replica,
     ReplicaUsage,
 )
+from jobs.notifications import alerts
 from jobs.scheduling import idle, reconcile
-from jobs.spec import JobSpec, Resources, RetryPolicy, RoleSpec
+from jobs.scheduling.usage_samples import MOST_SAMPLES
+from jobs.spec import Alert, AlertComparison, AlertMetric, JobSpec, Resources, RetryPolicy, RoleSpec
 from jobs.states import EndKind, ReasonCode, State
 from quotas.models import Membership, Quota, Role, User
 from tests.jobs import engine as memory
@@ -113,6 +119,46 @@ def test_idle_job_is_warned_then_ended_without_retry(place: Place, engine: Memor
     assert 180 * 60 <= job.reason_params["limit_s"] <= 190 * 60
     assert NotificationEvent.objects.filter(kind="job.idle").count() == 1
     assert not job.is_idle
+
+
+def test_alert_is_told_once_until_it_clears(place: Place, engine: MemoryEngine) -> None:
+    alert = Alert(metric=AlertMetric.GPU, value=20, minutes=10)
+    job = running(place, engine, spec(roles=GPUS, alert=alert))
+    uses(engine, job, 5, 15)
+    look(place)
+    look(place)
+    assert Event.Kind.ALERT not in kinds(job)
+    MetricAlert.objects.update(since=F("since") - 10 * MINUTE)
+    look(place)
+    look(place)
+    (event,) = Event.objects.filter(job=job, kind=Event.Kind.ALERT)
+    assert event_message(Event.Kind.ALERT, event.params) == (
+        "Alert: GPU utilization below 20 % for 10 min",
+        "measured: 10 %",
+    )
+    told = NotificationEvent.objects.get(kind="job.alert")
+    assert (told.people, alerts.is_alert(told)) == ([place.owner.pk], True)
+    words = notification_words(told.kind, told.params)
+    assert (words.title, words.text) == (
+        "job: GPU utilization below 20 % for 10 min.",
+        "Measured: 10 %.",
+    )
+    uses(engine, job, 90, 90)
+    look(place)
+    assert not MetricAlert.objects.exists()
+    uses(engine, job, 0, 0)
+    look(place)
+    MetricAlert.objects.update(since=F("since") - 10 * MINUTE)
+    look(place)
+    assert kinds(job).count(Event.Kind.ALERT) == 2
+    over = Alert(metric=AlertMetric.RUNNING, comparison=AlertComparison.ABOVE, value=60, minutes=0)
+    longer = running(place, engine, spec(roles=GPUS, alert=over))
+    uses(engine, longer, 50, 50)
+    look(place)
+    assert Event.Kind.ALERT not in kinds(longer)
+    Attempt.objects.filter(job=longer).update(started_at=F("started_at") - 61 * MINUTE)
+    look(place)
+    assert Event.Kind.ALERT in kinds(longer)
 
 
 def test_idle_job_used_again_resets_and_is_warned_again_later(place: Place, engine: MemoryEngine) -> None:
@@ -339,13 +385,40 @@ def test_replica_usage_without_change_is_not_written(place: Place, engine: Memor
     assert [point[1] for point in row.points] == [50, 90]
 
 
-def test_replica_usage_points_stay_bounded(place: Place, engine: MemoryEngine) -> None:
+def test_replica_usage_of_a_long_run_is_kept_whole_in_bounded_samples(
+    place: Place, engine: MemoryEngine
+) -> None:
     job = running(place, engine)
-    for number in range(100):
+    begins = set()
+    for number in range(MOST_SAMPLES + 20):
         uses(engine, job, 90 * (number % 2), 0)
         ReplicaUsage.objects.update(at=F("at") - timedelta(seconds=1))
         idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Measured(5, interactive=False))
-    assert len(ReplicaUsage.objects.get().points) == idle.MOST_POINTS
+        begins.add(ReplicaUsage.objects.get().samples[0].at)
+    samples = ReplicaUsage.objects.get().samples
+    assert len(samples) == MOST_SAMPLES
+    assert begins == {samples[0].at}
+
+
+def test_replica_usage_has_disk_and_network_as_rates_of_what_is_known(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job = running(place, engine)
+    mib = 1 << 20
+    for counts in ((0, 5 * mib), (0, 5 * mib + 9), (60 * mib, 35 * mib), (30 * mib, 65 * mib)):
+        moved = Transferred(disk_read=counts[0], sent=counts[1])
+        engine.uses[handle_of(job)] = (Use("worker", 0, 0, 512, (50,), moved),)
+        look(place)
+    rates = [point[4:] for point in ReplicaUsage.objects.get().points]
+    unknown = [None] * 4
+    assert rates[0] == unknown
+    assert (
+        [(round(each[0], 1), each[3] > 0, each[1:3]) for each in rates[1:]]
+        == [
+            (0.5, True, unknown[:2]),  # the second look moved less than a step, and was not written
+            (0.0, True, unknown[:2]),  # what counted before has ended
+        ]
+    )
 
 
 def look_twice(place: Place) -> None:

@@ -13,13 +13,15 @@ from django.conf import LazySettings
 from django.conf import settings as console
 
 from jobs import dialects, submission
+from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.logs import log_store
 from jobs.models import Attempt, Job, LogStream, Replica
 from jobs.scheduling import reconcile
-from jobs.states import LIVE, TERMINAL, State
+from jobs.spec import FaultTolerance, JobSpec, Resources, RoleSpec
+from jobs.states import LIVE, TERMINAL, ReasonCode, State
 from jobs.submission.sweeps import arrays, commands
-from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, User, Workspace
+from quotas.models import Admission, Cluster, Membership, Node, Quota, Request, Role, User, Workspace
 from tests.arrays import SCRIPT, most_at_a_time
 from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
 from tests.slurm import Slurm
@@ -171,3 +173,38 @@ def test_slurm_logs_are_read_only_inside_shared_folder(quota: Quota, settings: A
     for way_out in (f"{shared}/../secret", str(tmp_path / "secret"), str(shared)):
         with pytest.raises(log_store.Unsafe), log_store.open_live(way_out):
             pass
+
+
+LOST_ONCE = """\
+[ -z "$RESUME_FROM" ] || { echo "from $(cat "$RESUME_FROM")"; exit 0; }
+echo 20 >"$CHECKPOINT_DIR/step.tmp" && mv "$CHECKPOINT_DIR/step.tmp" "$CHECKPOINT_DIR/step-20"
+[ "$RANK" = 0 ] || kill -KILL $$
+sleep 60
+"""
+
+
+def test_slurm_job_that_lost_a_rank_resumes_from_its_checkpoint(quota: Quota) -> None:
+    size = Resources(cpu_milli=1000, memory_mib=64)
+    spec = JobSpec(
+        name="train",
+        roles=(RoleSpec(name="worker", replicas=2, command=LOST_ONCE, resources=size),),
+        grace_s=1,
+        fault_tolerance=FaultTolerance(enabled=True, arguments="--enable-job-restart=True"),
+    )
+    parsed = Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}"))
+    job = submission.store(User.objects.get(username="alice"), parsed, quota)
+
+    def over() -> bool:
+        Request.objects.update(not_before=None)
+        reconcile.drain(quota.cluster_id)
+        reconcile.observe(quota.cluster_id)
+        job.refresh_from_db()
+        return State(job.state) in TERMINAL
+
+    wait_for(over, 90, interval=0.2)
+    assert (job.state, job.attempt_number) == (State.SUCCEEDED, 2)
+    first, second = Attempt.objects.filter(job=job).order_by("number")
+    assert (first.fault or {})["code"] == ReasonCode.SIGNALLED
+    assert (second.resumed_from, second.checkpoint_at is not None) == ("step-20", True)
+    stream = LogStream.objects.get(attempt=second, role="worker", index=1)
+    assert log_store.read(stream, 0, 1 << 20).data == b"from 20\n"

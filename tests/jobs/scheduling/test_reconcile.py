@@ -15,7 +15,14 @@ from jobs import submission
 from jobs.backends.base import Handle, Unreachable
 from jobs.models import Attempt, Event, Job, LogStream, Replica, Run
 from jobs.scheduling import admission, cleanup, observations, reconcile
-from jobs.spec import CompletionPolicy, Resources, RetryPolicy, RoleSpec
+from jobs.spec import (
+    CompletionPolicy,
+    Resources,
+    RestartCondition,
+    RestartPolicy,
+    RetryPolicy,
+    RoleSpec,
+)
 from jobs.states import Reason, ReasonCode, State
 from quotas.billing import ledger_days
 from quotas.models import Node, Request, Reservation
@@ -364,6 +371,26 @@ def test_failed_job_is_retried_up_to_its_limit(place: Place, engine: MemoryEngin
         look(place)
     job.refresh_from_db()
     assert (job.state, job.attempt_number, len(engine.starts), active()) == (State.FAILED, 3, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "exit_code", "state"),
+    [
+        (RestartCondition.EXIT_CODE, 3, State.FAILED),
+        (RestartCondition.EXIT_CODE, 137, State.QUEUED),
+        (RestartCondition.NEVER, 137, State.FAILED),
+    ],
+)
+def test_restart_policy_of_failed_role_bounds_retries(
+    place: Place, engine: MemoryEngine, condition: RestartCondition, exit_code: int, state: State
+) -> None:
+    role = spec().roles[0].model_copy(update={"restart": RestartPolicy(condition=condition)})
+    job = queued(place, spec(roles=(role,), retry=RetryPolicy(limit=2)))
+    reconcile.drain(place.cluster.pk)
+    engine.fail(handle_of(job), exit_code=exit_code)
+    look(place)
+    job.refresh_from_db()
+    assert job.state == state
 
 
 def test_platform_failure_does_not_consume_retries(place: Place, engine: MemoryEngine) -> None:

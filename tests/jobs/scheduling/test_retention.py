@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import F
+from django.test import Client
 
 from jobs.access.folders.retention import KEEP
 from jobs.backends.base import Handle
@@ -13,6 +14,7 @@ from jobs.models import Attempt, Job
 from jobs.scheduling import cleanup, reconcile
 from jobs.spec import JobSpec, Reservation, RetryPolicy
 from jobs.states import State
+from jobs.submission import job_control
 from quotas.models import Action, AuditEntry
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -128,3 +130,23 @@ def test_files_stored_by_an_earlier_release_go_after_a_week(place: Place, engine
     pass_time(timedelta(days=2))
     cleanup.clean_up()
     assert len(engine.forgotten) == 1
+
+
+def test_files_are_kept_longer_on_request(place: Place, engine: MemoryEngine, client: Client) -> None:
+    job = ended(place, engine, spec())
+    client.force_login(place.owner)
+    address = f"/jobs/{job.public_id}/files/keep"
+    client.post(address)
+    pass_time(timedelta(days=29))
+    cleanup.clean_up()
+    assert engine.forgotten == []
+    assert AuditEntry.objects.filter(action=Action.UPDATE, object_repr=job.public_id).count() == 1
+    pass_time(timedelta(days=2))
+    client.post(address)
+    cleanup.clean_up()
+    assert engine.forgotten == [Handle(attempt_of(job).handle)], "their time was over when it was asked again"
+
+
+def test_files_are_kept_no_longer_than_the_job(place: Place, engine: MemoryEngine) -> None:
+    job = ended(place, engine, retained("always"))
+    assert job_control.keep_files(place.owner, job) == job.expires_at

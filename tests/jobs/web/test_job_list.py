@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jobs.models import Job
+from jobs.search import job_pages
 from jobs.states import State
-from jobs.web import job_list
 from quotas.models import Membership, Role
 from tests.factories import make_job, make_quota, make_workspace
 from tests.jobs.web.conftest import People, browser, fragment, seen
@@ -91,7 +91,7 @@ def test_own_jobs_in_a_left_workspace_are_not_listed(people: People) -> None:
 def test_job_list_with_many_workspaces_lists_all_jobs(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_list, "MOST_RANGES", 2)
+    monkeypatch.setattr(job_pages, "MOST_RANGES", 2)
     for number in range(5):
         quota = make_quota(make_workspace(members={people.member: Role.DEVELOPER}))
         make_job(State.FAILED, owner=people.member, quota=quota, name=f"n{number}")
@@ -136,7 +136,7 @@ def test_filter_chips_toggle_their_filter_and_preserve_the_others(people: People
     chips = {chip["label"]: chip for chip in response.context["state_chips"]}
     assert chips["Failed"]["on"]
     assert chips["Failed"]["url"] == "?q=train"
-    assert chips["Running"]["url"] == "?state=running&state=failed&q=train"
+    assert chips["Running"]["url"] == "?q=train+state%3Afailed+state%3Arunning"
 
 
 def test_queued_job_shows_its_reason(people: People) -> None:
@@ -168,14 +168,6 @@ def test_job_names_are_escaped_as_text(people: People) -> None:
     assert b"<script>alert" not in browser(people.owner).get("/jobs/").content
 
 
-def test_job_selection_is_limited_to_stoppable_jobs(people: People) -> None:
-    mine = make_job(State.RUNNING, owner=people.member, quota=people.quota)
-    make_job(State.RUNNING, owner=people.owner, quota=people.quota)
-    make_job(State.FAILED, owner=people.member, quota=people.quota)
-    assert browser(people.member).get("/jobs/").context["stoppable"] == {mine.public_id}
-    assert len(browser(people.manager).get("/jobs/").context["stoppable"]) == 2
-
-
 def test_job_list_fragment_has_own_rows_and_preserves_ticked_ones(people: People) -> None:
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="train")
     response = browser(people.owner).get(
@@ -198,5 +190,5 @@ def test_job_list_query_count_does_not_grow_with_jobs(
                 make_job(state, owner=owner, quota=quota)
     client = browser(people.owner)
     client.get("/jobs/")
-    with django_assert_max_num_queries(15 if not headers else 7):
+    with django_assert_max_num_queries(21 if not headers else 10):
         client.get("/jobs/", headers=headers)

@@ -228,6 +228,7 @@ def test_new_job_form_starts_with_valid_file_under_free_name(people: People) -> 
     client = browser(people.owner)
     first = client.get("/jobs/new").context
     assert (first["findings"].problems, first["findings"].dialect) == ((), "dlc")
+    assert json.loads(first["text"])["JobMaxRunningTimeMinutes"] == 30 * 60  # the default of PAI-DLC's page
     assert post(client, first["text"]).status_code == 302
     assert json.loads(client.get("/jobs/new").context["text"])["DisplayName"] == "job-2"
 

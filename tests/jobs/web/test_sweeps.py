@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from jobs.fault_tolerance.decisions import Fault
+from jobs.fault_tolerance.error_catalogue import Origin
 from jobs.live import bus
-from jobs.models import Job, JobFile, Sweep, SweepRun
+from jobs.models import Attempt, Job, JobFile, Sweep, SweepRun
 from jobs.spec import RoleSpec
 from jobs.states import State
 from jobs.web import sweeps
 from tests.factories import TEMPLATE_FILE, make_job, make_spec
+from tests.jobs.training_metrics.test_results import add
 from tests.jobs.web.conftest import People, browser, fragment, seen
 from tests.jobs.web.test_job_list import Queries
 
@@ -121,31 +124,18 @@ def test_sweep_rerun_of_unreadable_job_file_shows_message(people: People, sweep:
     assert Job.objects.count() == 3
 
 
-def test_comparison_of_two_jobs_shows_differing_values_and_files(people: People, sweep: Sweep) -> None:
-    told = seen(browser(people.owner).get(address(sweep), {"of": ["1", "3"]}))
-    compared = told.partition('id="comparison"')[2]
-    assert "From train-1 to train-3" in compared
-    assert "0.1 → 0.001" in compared
-    assert "0.01<" not in compared
-
-
-@pytest.mark.parametrize("chosen", [["1"], ["1", "2", "3"], ["1", "9"], ["x", "²"]])
-def test_comparison_without_two_jobs_requests_a_selection(
-    people: People, sweep: Sweep, chosen: list[str]
-) -> None:
-    response = browser(people.owner).get(address(sweep), {"of": chosen})
-    assert "Select two jobs to compare" in seen(response)
-    assert response.context["comparison"] is None
-
-
-def test_comparison_is_hidden_from_members(people: People, sweep: Sweep) -> None:
-    told = seen(browser(people.member).get(address(sweep), {"of": ["1", "3"]}))
-    assert "comparison-title" not in told
-    assert "0.001" not in told
+def test_comparison_of_all_jobs_of_a_sweep_shows_their_values(people: People, sweep: Sweep) -> None:
+    page = seen(browser(people.owner).get(address(sweep)))
+    ids = [run.job.public_id for run in sweep.runs.order_by("number")]
+    assert all(f'value="{each}"' in page for each in ids)
+    told = seen(browser(people.owner).get("/jobs/compare", {"id": ids}))
+    values = [told.index(f">{each}<") for each in ("0.1", "0.01", "0.001")]
+    assert values == sorted(values)
 
 
 def test_sweep_jobs_fragment_preserves_ticked_jobs(people: People, sweep: Sweep) -> None:
-    response = browser(people.owner).get(address(sweep), {"of": "2"}, headers=fragment("sweep-jobs"))
+    ticked = sweep.runs.get(number=2).job.public_id
+    response = browser(people.owner).get(address(sweep), {"id": ticked}, headers=fragment("sweep-jobs"))
     told = seen(response)
     assert "<h1" not in told
     assert told.count("checked") == 1
@@ -158,7 +148,7 @@ def test_deleted_job_of_a_sweep_is_not_linked(people: People, sweep: Sweep) -> N
     Job.objects.filter(pk=run.job_id).update(deleted_at=run.job.created_at)
     told = seen(browser(people.owner).get(address(sweep)))
     assert f'href="/jobs/{run.job.public_id}/"' not in told
-    assert "Select two jobs" in seen(browser(people.owner).get(address(sweep), {"of": ["1", "2"]}))
+    assert f'value="{run.job.public_id}"' not in told
 
 
 def test_sweep_without_jobs_shows_no_jobs_left(people: People, sweep: Sweep) -> None:
@@ -223,7 +213,44 @@ def test_sweep_pages_query_count_does_not_grow(
     for number in range(count):
         make_sweep(people, f"other{number}", ("1",))
     client = browser(people.owner)
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         client.get(address(sweep))
     with django_assert_max_num_queries(10):
         client.get(reverse("sweeps"))
+
+
+FAULT = Fault("exit_code", Origin.OWN, "KeyError: 'loss_2'", "main", 0)
+
+
+def test_sweep_table_marks_the_best_sorts_by_results_and_hides_them_from_members(people: People) -> None:
+    found = make_sweep(people)
+    Sweep.objects.update(objective="cost", goal="max")
+    first, second, third = (run.job for run in found.runs.order_by("number"))
+    add(first, 1.0, 3.0, 2.0, name="cost")
+    add(second, 0.5, name="cost")
+    add(second, 0.25, name="lr")
+    Attempt.objects.filter(job=second).update(fault=FAULT.to_json())
+    Job.objects.filter(pk=second.pk).update(reason_code="exit_code")
+    client = browser(people.owner)
+    page = client.get(address(found), {"sort": "-best0", "metric": ["lr"]})
+    told = seen(page)
+    assert [trial.run.job for trial, _values, _cells in page.context["rows"]] == [first, second, third]
+    assert [cells for _trial, _values, cells in page.context["rows"]] == [
+        [3, 2, None, None],
+        [0.5, 0.5, None, 0.25],
+        [None] * 4,
+    ]
+    assert "KeyError: 'loss_2'" in told
+    assert f'href="/jobs/new?like={first.public_id}"' in told
+    assert told.count(">best<") == 1
+    orders = {
+        sort: [
+            trial.run.number
+            for trial, _values, _cells in client.get(address(found), {"sort": sort}).context["rows"]
+        ]
+        for sort in ("last0", "value0", "-number", "nonsense")
+    }
+    assert orders == {"last0": [2, 1, 3], "value0": [3, 2, 1], "-number": [3, 2, 1], "nonsense": [1, 2, 3]}
+    member = browser(people.member).get(address(found), {"metric": ["lr"], "sort": "best0"})
+    assert [cells for _trial, _values, cells in member.context["rows"]] == [[], [], []]
+    assert ">best<" not in seen(member)

@@ -118,6 +118,9 @@ class Exact(TestCase):
                 sums[at] += getattr(row, name)
             charged[row.quota_id, row.person_id] += row.cost_micro
         assert found == expected
+        holders = [f"h{number}" for number in range(len(rows))]
+        together = ledger_days.sum_cost(holders, BEGIN + timedelta(hours=HOURS + 2))
+        assert together == (sum(charged.values()) if rows else None)
         for key, cost in costs.items():
             assert abs(charged[key] - cost) <= len(rows) * (HOURS + 5)
 

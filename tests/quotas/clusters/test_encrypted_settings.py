@@ -90,6 +90,7 @@ def test_cluster_admin_never_shows_the_key_and_retains_it_under_mask(client: Cli
         "name": cluster.name,
         "backend": "slurm",
         "admission": cluster.admission,
+        "cordon_percent": cluster.cordon_percent,
         "enabled": "on",
     }
     key = asyncssh.generate_private_key("ssh-ed25519")

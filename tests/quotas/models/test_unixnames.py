@@ -126,7 +126,13 @@ def held(cluster: Cluster, holder: str) -> None:
 def test_cluster_identity_cannot_change_while_jobs_are_on_it(admin: Client) -> None:
     cluster = make_cluster(backend="slurm", config={"identity": "sudo"})
     url = f"/admin/quotas/cluster/{cluster.pk}/change/"
-    fields = {"slug": cluster.slug, "name": cluster.name, "backend": "slurm", "admission": "engine"}
+    fields = {
+        "slug": cluster.slug,
+        "name": cluster.name,
+        "backend": "slurm",
+        "admission": "engine",
+        "cordon_percent": "10",
+    }
 
     def changed(to: dict[str, str]) -> str:
         answer = admin.post(url, {**fields, "config": json.dumps(to)})

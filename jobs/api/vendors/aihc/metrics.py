@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 from jobs.api.vendors.aihc import names
 from jobs.api.vendors.operations import Call, JsonObject
 from jobs.models import Job, ReplicaUsage
+from jobs.models.usage import Sample
 from quotas.access import Verb
 
 TYPES: Final = (
@@ -22,15 +23,18 @@ TYPES: Final = (
 )
 """AIHC's metric types."""
 
-_COLUMNS: Final[Mapping[str, int]] = {"GpuUsage": 1, "CpuUsage": 2}
-"""Positions of metrics in `ReplicaUsage.points`."""
-
-_MEMORY: Final = "MemoryAllocation"
-MEASURED: Final = (*_COLUMNS, _MEMORY)
+_SERIES: Final[Mapping[str, Callable[[Sample], float | None]]] = {
+    "GpuUsage": lambda sample: sample.gpu,
+    "CpuUsage": lambda sample: sample.cpu,
+    "DiskReadRate": lambda sample: None if sample.disk_read is None else sample.disk_read * 2**20,
+    "DiskWriteRate": lambda sample: None if sample.disk_written is None else sample.disk_written * 2**20,
+    "MemoryAllocation": lambda sample: None if sample.memory_mib is None else sample.memory_mib * 2**20,
+}
+MEASURED: Final = tuple(_SERIES)
 MOST_POINTS: Final = 1000
 MOST_PODS: Final = 100
 _PERIOD: Final = timedelta(hours=1)
-"""Points are stored for so long."""
+"""What is answered without a start."""
 
 
 def describe_job_metrics(call: Call) -> JsonObject:
@@ -71,14 +75,7 @@ def _list_uses(job: Job) -> list[ReplicaUsage]:
 
 def _select(use: ReplicaUsage, kind: str, moments: tuple[float, float, float]) -> list[tuple[float, float]]:
     begin, end, step = moments
-    if kind == _MEMORY:
-        at = use.at.timestamp()
-        return [(at, use.memory_mib * 2**20)] if begin <= at <= end else []
-    known = [
-        (at, value)
-        for point in use.points
-        if (at := point[0]) is not None and (value := point[_COLUMNS[kind]]) is not None
-    ]
+    known = [(each.at, value) for each in use.samples if (value := _SERIES[kind](each)) is not None]
     last = use.at.timestamp()
     return list(_sample(known, max(begin, known[0][0]), min(end, last), step)) if known else []
 

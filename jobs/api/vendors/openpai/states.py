@@ -71,6 +71,7 @@ _PLATFORM: Final = frozenset(
         ReasonCode.START_FAILED,
         ReasonCode.MOUNT_FAILED,
         ReasonCode.PORT_CONFLICT,
+        ReasonCode.SANITY_CHECK_FAILED,
         ReasonCode.LOST,
     }
 )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from jobs.api.vendors.operations import Call, JsonObject, Kind, Operation, Parameter, Support
 from jobs.api.vendors.pai_dlc.identifiers import find_job, find_replica, pod_uid
 from jobs.api.vendors.pai_dlc.job_events import JOB_ID, POD_ID, POD_UID
+from jobs.backends import registry
+from jobs.backends.support import Fate, find_support
 from jobs.live.followed_logs import LogName, find
 from jobs.logs.tail import read_lines
-from jobs.models import Job, Replica
+from jobs.models import Job, JobFile, Replica
+from jobs.node.wrapper.named_output import prefix
+from jobs.spec import name_containers
 from quotas.access import Verb
 
 MAIN_CONTAINER: Final = "main"
@@ -25,15 +30,50 @@ def get_pod_logs(call: Call) -> JsonObject:
     job = find_job(call, values["JobId"], Verb.READ)
     replica = find_replica(call, job, values["PodId"])
     wanted = MOST_LINES if values["DownloadToFile"] else values["MaxLines"]
+    containers = _list_containers(job, replica)
+    chosen = {name.strip() for name in (values["Containers"] or "").split(",")} - {""}
     has_lines = _ran_between(replica, values["StartTime"], values["EndTime"])
     return {
         "JobId": values["JobId"],
         "PodId": values["PodId"],
         "PodUid": pod_uid(job, replica),
-        "Logs": _read(job, replica, wanted) if has_lines else [],
-        "Containers": [MAIN_CONTAINER],
-        "ContainerInfo": {"MainContainer": MAIN_CONTAINER, "SidecarContainers": []},
+        "Logs": _choose(_read(job, replica, wanted), containers.all, chosen) if has_lines else [],
+        "Containers": [MAIN_CONTAINER, *containers.all],
+        "ContainerInfo": {"MainContainer": MAIN_CONTAINER, "SidecarContainers": list(containers.sidecars)},
     }
+
+
+class _Containers(NamedTuple):
+    """Names of a pod's containers besides its main one."""
+
+    all: Sequence[str]
+    sidecars: Sequence[str]
+
+
+def _list_containers(job: Job, replica: Replica) -> _Containers:
+    """Return the containers of a pod, where the job's cluster runs them."""
+    support = find_support(registry.support_of(job.cluster.backend), "roles[].sidecars")
+    role = JobFile.objects.get(job=job).spec.role(replica.role)
+    if support is None or support.fate is Fate.KEPT:
+        return _Containers((), ())
+    names = [name for name, _container in name_containers(role)]
+    return _Containers(names, names[len(role.init_containers) :])
+
+
+def _choose(lines: Sequence[str], others: Sequence[str], chosen: Collection[str]) -> list[str]:
+    """Return the lines of the chosen containers, or of all where none is chosen.
+
+    In a pod's log those of the `others` stand behind their names.
+    """
+    begins = {prefix(name): name for name in others}
+    if not chosen:
+        return list(lines)
+    found = []
+    for line in lines:
+        begin = next((begin for begin in begins if line.startswith(begin)), "")
+        if begins.get(begin, MAIN_CONTAINER) in chosen:
+            found.append(line.removeprefix(begin))
+    return found
 
 
 def _read(job: Job, replica: Replica, count: int) -> list[str]:
@@ -80,9 +120,8 @@ OPERATION: Final = Operation(
         ),
         Parameter(
             "Containers",
-            Kind.ANY,
-            support=Support.IGNORED,
-            note="A pod has one log.",
+            note="Names, separated by commas. Of the last MaxLines lines of all containers those of these.",
+            support=Support.PARTIAL,
             since="1.11.6",
         ),
     ),

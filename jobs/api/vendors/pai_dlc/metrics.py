@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from django.utils import timezone
@@ -22,7 +22,8 @@ from jobs.api.vendors.operations import (
     WrongValue,
 )
 from jobs.api.vendors.pai_dlc.identifiers import find_job, job_id, pod_id
-from jobs.models import ReplicaUsage
+from jobs.models import Job, ReplicaUsage, SanityCheck
+from jobs.models.usage import Sample
 from quotas.access import Verb
 
 Point: TypeAlias = tuple[float, float]
@@ -35,31 +36,15 @@ _STEP: Final = re.compile(r"(?P<count>[1-9][0-9]{0,5})(?P<unit>[smhd]?)", re.ASC
 _UNIT_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def _gpu_use(use: ReplicaUsage) -> list[Point]:
-    return [(at, gpu) for at, gpu, _cpu in use.points if gpu is not None]
-
-
-def _cpu_use(use: ReplicaUsage) -> list[Point]:
-    return [(at, cpu) for at, _gpu, cpu in use.points if cpu is not None]
-
-
-def _memory_use(use: ReplicaUsage) -> list[Point]:
-    return [(use.at.timestamp(), use.memory_mib)]
-
-
-def _no_points(_use: ReplicaUsage) -> list[Point]:
-    return []
-
-
-_SERIES: Final[Mapping[str, Callable[[ReplicaUsage], list[Point]]]] = {
-    "GpuCoreUsage": _gpu_use,
-    "CpuCoreUsage": _cpu_use,
-    "MemoryUsage": _memory_use,
-    "GpuMemoryUsage": _no_points,
-    "NetworkInputRate": _no_points,
-    "NetworkOutputRate": _no_points,
-    "DiskReadRate": _no_points,
-    "DiskWriteRate": _no_points,
+_SERIES: Final[Mapping[str, Callable[[Sample], float | None]]] = {
+    "GpuCoreUsage": lambda sample: sample.gpu,
+    "CpuCoreUsage": lambda sample: sample.cpu,
+    "MemoryUsage": lambda sample: sample.memory_mib,
+    "GpuMemoryUsage": lambda _sample: None,
+    "NetworkInputRate": lambda sample: sample.received,
+    "NetworkOutputRate": lambda sample: sample.sent,
+    "DiskReadRate": lambda sample: sample.disk_read,
+    "DiskWriteRate": lambda sample: sample.disk_written,
 }
 """The stored measurements of a replica, by the vendor's metric types."""
 
@@ -69,12 +54,13 @@ def get_job_metrics(call: Call) -> JsonObject:
     job = find_job(call, call.values["JobId"], Verb.READ)
     begin, end = _range_of(call.values["StartTime"], call.values["EndTime"])
     step = _seconds_of(call.values["TimeStep"])
-    read_series = _SERIES[call.values["MetricType"]]
+    value = _SERIES[call.values["MetricType"]]
     pods = []
     for replica in sessions.current_replicas(job).select_related("use").order_by("ordinal"):
         use: ReplicaUsage | None = getattr(replica, "use", None)
-        points = read_series(use) if use is not None else []
-        points = [point for point in points if begin <= point[0] <= end]
+        samples = use.samples if use is not None else []
+        known = [(sample.at, found) for sample in samples if (found := value(sample)) is not None]
+        points = [point for point in known if begin <= point[0] <= end]
         pods.append({"PodId": pod_id(job, replica), "Metrics": _render(_thin(points, step))})
     return {"JobId": job_id(job), "PodMetrics": pods}
 
@@ -103,20 +89,48 @@ def _render(points: Iterable[Point]) -> list[JsonObject]:
 
 
 def list_sanity_check_results(call: Call) -> JsonObject:
-    """Answer that the job had no health checks."""
-    find_job(call, call.values["JobId"], Verb.READ)
-    return {"SanityCheckResults": [], "TotalCount": 0, "RequestID": call.request_id}
+    """Answer every health check of the job, each with its phases."""
+    job = find_job(call, call.values["JobId"], Verb.READ)
+    found = list(_list_checks(job))
+    if call.values["Order"] == "desc":
+        found.reverse()
+    return {"SanityCheckResults": found, "TotalCount": len(found), "RequestID": call.request_id}
 
 
 def get_sanity_check_result(call: Call) -> JsonObject:
-    """Answer that the health check has no results."""
+    """Answer the phases of one health check, or one of them."""
     job = find_job(call, call.values["JobId"], Verb.READ)
-    return {"JobId": job_id(job), "SanityCheckResult": [], "RequestID": call.request_id}
+    number, phase = call.values["SanityCheckNumber"], call.values["SanityCheckPhase"]
+    found = [row for rows in _list_checks(job) for row in rows if row["CheckNumber"] == number]
+    rows = [row for row in found if phase in ("", None, row["Phase"])]
+    return {"JobId": job_id(job), "SanityCheckResult": rows, "RequestID": call.request_id}
+
+
+def _list_checks(job: Job) -> Iterator[list[JsonObject]]:
+    """Yield the phases of each check of the job's attempts and runs; they are numbered from 1."""
+    rows = SanityCheck.objects.filter(attempt__job=job).order_by("attempt__number", "run")
+    for number, check in enumerate(rows, start=1):
+        yield [
+            {
+                "CheckNumber": number,
+                "Phase": phase["phase"],
+                "Status": phase["status"],
+                "Message": phase["message"],
+                "StartedAt": _render_moment(phase["started_at"]),
+                "FinishedAt": _render_moment(phase["finished_at"]),
+            }
+            for phase in check.phases
+        ]
+
+
+def _render_moment(seconds: float | None) -> str:
+    """Return a time as the vendor writes those of checks; "" for none."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds") if seconds else ""
 
 
 _ID: Final = Parameter("JobId", location=Location.PATH, required=True)
 _TOKEN: Final = Parameter("Token", support=Support.IGNORED, note="There are no sharing tokens.")
-_CHECKS: Final = "The console runs no health checks: the results are empty."
+_CHECKS: Final = "The statuses are Running, Succeeded, Failed and Skipped; the vendor publishes none."
 
 OPERATIONS: Final = (
     Operation(
@@ -135,7 +149,8 @@ OPERATIONS: Final = (
         support=Support.PARTIAL,
         note=(
             "GpuCoreUsage is the percentage of the busiest GPU, CpuCoreUsage that of one core, MemoryUsage "
-            "the last measurement in MiB. The other types are not measured: their series are empty."
+            "the last measurement in MiB; disk and network are in MiB a second. GpuMemoryUsage is not "
+            "measured: its series is empty."
         ),
     ),
     Operation(

@@ -58,6 +58,7 @@ _SOURCES: Final = {
     "PFS": Dataset.Source.PFS,
     "HOST": Dataset.Source.HOST,
     "HTTP": Dataset.Source.HTTP,
+    "UPLOAD": Dataset.Source.UPLOAD,
 }
 _SOURCE_NAMES: Final = {source: name for name, source in _SOURCES.items()}
 _NAMES: Final = {"name": "Name", "mount_path": f"Options.{MOUNT_PATH}"}

@@ -58,15 +58,16 @@ def render_images(spec: JobSpec, engine: str) -> Iterator[str]:
     yield f"engine={engine if engine in BY_SRUN else ''}"
     if engine in BY_SRUN:
         yield RUNTIME_SCRIPT
-        yield f"images=({' '.join(shlex.quote(_image_name(role.image, engine)) for role in spec.roles)})"
+        yield f"images=({' '.join(shlex.quote(image_name(role.image, engine)) for role in spec.roles)})"
 
 
 def render_apptainer(image: str, *, gpus: bool) -> str:
     """Return the line of a replica's environment by which its command runs in Apptainer."""
-    return f"image={shlex.quote(_image_name(image, APPTAINER))} nvidia={'--nv' if gpus else ''}"
+    return f"image={shlex.quote(image_name(image, APPTAINER))} nvidia={'--nv' if gpus else ''}"
 
 
-def _image_name(image: str, engine: str) -> str:
+def image_name(image: str, engine: str) -> str:
+    """Return the name by which a runtime knows an image."""
     if not image or image.startswith("/") or engine == "oci":
         return image
     if engine == "pyxis":

@@ -20,7 +20,7 @@ from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import WORK
-from jobs.node.supervisor import announced_ports
+from jobs.node.supervisor import announced_ports, checkpoints
 from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
@@ -29,7 +29,7 @@ from jobs.node.wrapper.environment import (
     named_variables,
     role_variables,
 )
-from jobs.spec import JobSpec, RoleSpec
+from jobs.spec import Framework, JobSpec, RoleSpec
 
 CHOSEN_AT_START: Final = (
     "MASTER_ADDR",
@@ -39,6 +39,7 @@ CHOSEN_AT_START: Final = (
     "PAI_CONTAINER_HOST_IP",
     "PAI_CONTAINER_HOST_PORT",
     "PAI_WORK_DIR",
+    checkpoints.VARIABLE,
     "JOB_CONSOLE_ENDPOINTS",
     "CUDA_VISIBLE_DEVICES",
 )
@@ -175,10 +176,17 @@ def _framework_job(spec: JobSpec) -> FrameworkJob:
             role.replicas,
             count_processes(role.resources.gpus, {**spec.env, **role.env}),
             count_tolerated(role.replicas, role.completion.min_failed),
+            role.restart.limit,
         )
         for role in spec.roles
     )
-    return FrameworkJob(spec.framework, "$SLURM_JOB_ID", tuple(roles), _ScriptEndpoints(spec))
+    return FrameworkJob(
+        spec.framework,
+        "$SLURM_JOB_ID",
+        tuple(roles),
+        _ScriptEndpoints(spec),
+        checks_nodes=spec.sanity_check.enabled and spec.framework is not Framework.SLURM,
+    )
 
 
 def _list_endpoints(job: FrameworkJob, place: int) -> list[str]:

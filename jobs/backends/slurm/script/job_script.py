@@ -18,7 +18,7 @@ from jobs.backends.base import Refused, Submission
 from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
-from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
+from jobs.backends.slurm.script import container_runtimes, containers, environment, ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts
@@ -28,6 +28,7 @@ from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
 from jobs.node.frameworks import registry
+from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper import tensorboard
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
@@ -57,14 +58,30 @@ def check(submission: Submission, config: SlurmConfig) -> None:
     if submission.is_restricted:
         params: Params = {"why": "egress_not_enforced", "workspace": submission.workspace}
         raise Refused(Reason(ReasonCode.REFUSED, params))
-    if spec.instance_role:
-        role: Params = {"why": "role_without_network", "role": spec.instance_role}
-        raise Refused(Reason(ReasonCode.REFUSED, role))
+    _check_role(submission, config)
     container_runtimes.check(spec, config, alone=is_alone(spec))
+    containers.check(spec, config, alone=is_alone(spec))
     staging.plan_staging(submission, config)
     resources = [role.resources for role in spec.roles]
     if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in resources):
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
+
+
+def _check_role(submission: Submission, config: SlurmConfig) -> None:
+    """Raise Refused for a job with a role of which a replica would get no credentials.
+
+    Their server runs beside each replica on its node, so neither in an image that srun runs, nor on the other
+    nodes of a script that Slurm itself spreads.
+    """
+    spec = submission.spec
+    if not spec.instance_role:
+        return
+    runtime = container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
+    spread = is_alone(spec) and spec.replicas > 1
+    why = "role_without_network" if spread or runtime in container_runtimes.BY_SRUN else ""
+    if why or not submission.role_provider:
+        params: Params = {"why": why or "role_unknown", "role": spec.instance_role}
+        raise Refused(Reason(ReasonCode.REFUSED, params))
 
 
 def needs_nodes(spec: JobSpec) -> bool:
@@ -90,7 +107,7 @@ def render(
     spec = submission.spec
     by_hand = folder is None
     signal, engine = spec.end_signal, container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
-    prolog = staging.render_prolog(submission, config)
+    prolog = staging.render_prolog(submission, config, alone=is_alone(spec))
     behind = END_OF_PROLOG
     while behind in prolog:
         behind += "_"
@@ -106,6 +123,7 @@ def render(
         "",
         BY_HAND if by_hand else f"folder={shlex.quote(str(folder))}",
         *(_render_relay(submission.key, config, token) if token else ()),
+        f"checkpoints={shlex.quote(_checkpoints(folder)) if folder and not token else ''}",
         f"by_hand={'yes' if by_hand else ''}",
         f"grace={spec.grace_s}",
         f"limit={spec.time_limit_s or ''}",
@@ -129,6 +147,10 @@ def render(
     return "\n".join(lines) + "\n"
 
 
+def _checkpoints(folder: Path) -> str:
+    return str(checkpoints.folder_of(folder))
+
+
 def _tensorboard(submission: Submission, config: SlurmConfig) -> Iterator[str]:
     """Yield the words of TensorBoard: its role's place, its log folder on the node, its command."""
     path = staged_tensorboard.log_path(submission.spec)
@@ -148,6 +170,7 @@ def render_record(submission: Submission, config: SlurmConfig, user: str = "") -
         "roles": list(_role_records(spec, config)),
         **({"user": user} if user else {}),
         **({"apart": True} if config.apart else {}),
+        **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
     }
     return json.dumps(value, ensure_ascii=False)
 

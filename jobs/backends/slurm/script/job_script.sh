@@ -191,8 +191,67 @@ chosen() { # choose the ports of each replica; a requested number is kept, also 
   written "$run/ports" "${ports[*]}"
 }
 
+is_complete() { # NAME: whether a checkpoint of that name is there, and not empty
+  case $1 in '' | .* | *.tmp | */* | latest | *[[:cntrl:]]*) return 1 ;; esac
+  [ ! -L "$checkpoints/$1" ] || return 1
+  if [ -d "$checkpoints/$1" ]; then [ -n "$(ls -A "$checkpoints/$1")" ]; else [ -s "$checkpoints/$1" ]; fi
+}
+
+print_checkpoint_variables() { # the checkpoint that `latest` names, or else the newest (jobs.node.supervisor.checkpoints)
+  local name='' each
+  printf 'export CHECKPOINT_DIR=%q\n' "$checkpoints"
+  if [ -L "$checkpoints/latest" ]; then
+    name=$(readlink "$checkpoints/latest")
+  elif [ -f "$checkpoints/latest" ]; then
+    read -r name <"$checkpoints/latest" || :
+  fi
+  if ! is_complete "$name"; then
+    name=''
+    for each in "$checkpoints"/*; do
+      is_complete "${each##*/}" || continue
+      [ -n "$name" ] && [ ! "$each" -nt "$checkpoints/$name" ] || name=${each##*/}
+    done
+  fi
+  [ -n "$name" ] || return 0
+  printf 'export RESUME_FROM=%q\n' "$checkpoints/$name"
+  written "$run/resumed" "$(stat -c %.Y "$checkpoints/$name") $name"
+}
+
+provide_python() { # a command `python`, the last on PATH, where the node has only python3
+  local bin=$run/bin
+  { command -v python3 && ! command -v python; } >/dev/null || return 0
+  mkdir -p "$bin" && printf '%s\n' '#!/bin/sh' 'exec python3 "$@"' >"$bin/$name" &&
+    chmod 755 "$bin/$name" && mv "$bin/$name" "$bin/python" && PATH=$PATH:$bin
+}
+
+timing() { # LOG INDEX: write when the log grew, as jobs.node.wrapper.log_times; until SIGRTMIN
+  unset SLURM_PROCID # what looks for the job's Python processes passes over it
+  exec python3 ISOLATED -c 'import os, signal, struct, sys, time
+for each in "HUP", "INT", "QUIT", "TERM", "USR1", "USR2":
+    signal.signal(getattr(signal, "SIG" + each), signal.SIG_IGN)
+is_over, parent, due = [], os.getppid(), 0
+signal.signal(signal.SIGRTMIN, lambda *_: is_over.append(1))
+file = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+kept = os.fstat(file).st_size
+at = os.stat(sys.argv[1]).st_size if kept else 0
+while True:
+    last, now, size = bool(is_over), time.time_ns() // 1000000, os.stat(sys.argv[1]).st_size
+    if size > at and (now >= due or last):
+        kept += os.write(file, struct.pack(">QQ", at, now))
+        at, due = size, now + (0 if kept < 8 << 20 else 1000 if kept < 16 << 20 else 60000)
+    if last or os.getppid() != parent:
+        break
+    time.sleep(0.1)
+' "$1" "$2" </dev/null >/dev/null 2>&1
+}
+
+stop_timing() { # PID INDEX: end `timing` once it has seen the whole log
+  until [ -e "$2" ] || ! kill -0 "$1"; do sleep 0.05; done 2>/dev/null
+  kill -RTMIN "$1" 2>/dev/null && wait "$1"
+}
+
 task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on its node
-  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=() mode=${6:-}
+  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=() mode=${6:-} credential_server='' timer
   if [ -n "${relay_url:=}" ]; then
     export -n relay_url relay_python relay_token relay_program relay_start
     carry bring "$([ "$mode" = bring ] || echo "$name")" 2>/dev/null || exit
@@ -210,9 +269,14 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on it
   trap : HUP INT QUIT TERM USR1 USR2
   [ ! -e "$run/before" ] || { . "$run/before" && before; } || prevented
   [ "$mode" != bring ] || { [ -z "$relay_url" ] || kill -KILL "$watcher"; exit 0; }
+  provide_python
+  timing "$run/logs/$name".{output,times} &
+  timer=$!
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
   { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
   code=$?
+  [ ! -e "$run/before" ] || dismiss "$dismissing"
+  stop_timing "$timer" "$run/logs/$name.times"
   [ "${#view[@]}" -eq 0 ] || [ -e "$run/views/$name" ] || prevented
   heard
   [ ! -e "$run/ending" ] || how=told
@@ -238,7 +302,7 @@ run_step() { # PLACE MODE SRUN-OPTION…: repeated where slurmctld was away and 
   local said tries=0
   while :; do
     said=$(stat -Lc %s /dev/stderr)
-    srun "${@:3}" bash -c "$(declare -f now written carry watching heard gone left task); task \"\$@\"" \
+    srun "${@:3}" bash -c "$(declare -f now written carry watching heard gone left provide_python timing stop_timing task); task \"\$@\"" \
       bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
     child=$!
     while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
@@ -446,7 +510,7 @@ watched() {
   done
   [ -z "$board" ] || kill -TERM "$board" 2>/dev/null
   written "$run/end" "$(now)"
-  rm -f "$folder"/{secrets,{dir-,}login,{dir-,}code-key,door,door-key} "$folder"/enter-*
+  rm -f "$folder"/{secrets,role-credentials,{dir-,bucket-,}login,{dir-,}code-key,door,door-key} "$folder"/enter-*
   [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
   [ -z "$relay_url" ] || left script
   [ "$verdict" = succeeded ] || exit "$result"
@@ -468,6 +532,7 @@ begin() {
   write_hosts
   chosen
   peers >"$run/peers"
+  [ -z "$checkpoints" ] || print_checkpoint_variables >>"$run/peers"
   [ -z "$laid" ] || before >"$run/before"
   if [ -n "$relay_url" ]; then
     watching </dev/null &

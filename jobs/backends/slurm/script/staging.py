@@ -23,8 +23,10 @@ from jobs import data_mover, trees
 from jobs.backends.base import Submission
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.script import containers
 from jobs.backends.slurm.script.container_runtimes import APPTAINER
-from jobs.backends.staging import code_sources, remotes
+from jobs.backends.staging import bucket_requests, code_sources, remotes
+from jobs.backends.staging import containers as staged_containers
 from jobs.backends.staging.mounts import (
     CODE_DIR_BYTES,
     DEFAULT_FILE_SYSTEM,
@@ -35,12 +37,23 @@ from jobs.backends.staging.mounts import (
     memory_mib,
     refusal,
 )
-from jobs.backends.staging.storage_map import SETTING, Dataset, find_dataset
+from jobs.backends.staging.storage_map import find_storage
 from jobs.dialects import placeholders
-from jobs.facilities import CODE_SCHEMES, HDFS, STORES, lies_in, local_path, split_code, without_login
+from jobs.facilities import (
+    CODE_SCHEMES,
+    HDFS,
+    STORES,
+    StorageMapping,
+    lies_in,
+    local_path,
+    split_code,
+    without_login,
+)
+from jobs.node import credential_server
 from jobs.node.staging import git, mount_paths, pip
 from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
-from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
+from jobs.node.wrapper.companions import MOST_GRACE_S
+from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose, name_containers
 from jobs.trees import Kind, Supplied
 
 PROLOG: Final = Path(__file__).with_name("prolog.sh").read_text(encoding="utf-8").rstrip("\n")
@@ -51,6 +64,12 @@ PACKAGES: Final = "$stage/packages"
 CODE_DIR_LOGIN: Final = "dir-"
 """Begins the names of the secret files of OpenPAI's codeDir."""
 
+BUCKET_LOGIN: Final = "bucket-"
+"""Begins the name of the secret file with the signed addresses of buckets."""
+
+SIGNING_S: Final = 30
+"""The timeout of signing the addresses of a bucket's objects."""
+
 _HERE: Final = f"{mount_paths.WORK}/"
 DEFAULT_MEMORY_MIB: Final = 64
 """The size of a mount in memory that names none."""
@@ -60,6 +79,7 @@ CODE_BYTES: Final = 2 << 30
 
 _MOVER: Final = "$stage/mover.pyz"
 _END_OF_MOVER: Final = "END_OF_MOVER"
+_END_OF_SERVER: Final = "END_OF_CREDENTIAL_SERVER"
 
 STORE: Final = '"${{XDG_CACHE_HOME:-$HOME/.cache}}/job-console/{person}/packages"'
 STORE_BYTES: Final = 20 << 30
@@ -76,9 +96,10 @@ _RENDERED: Final = {_AT: '"$at"'}
 
 @dataclass(frozen=True, slots=True)
 class CodePiece:
-    """Code to fetch to `path` in the job, "" for the working folder itself.
+    """Code or data to fetch to `path` in the job, "" for the working folder itself.
 
     `order` is for the data mover, where that fetches it; `login` begins the names of its secret files.
+    `cause` is that of a failure.
     """
 
     path: str
@@ -86,6 +107,7 @@ class CodePiece:
     read_only: bool = False
     order: str = ""
     login: str = ""
+    cause: str = "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +158,8 @@ def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
             pieces.append(found)
         elif isinstance(found, StagedPlace):
             places.append(found)
+    shared = dict.fromkeys(mount_paths.locate(path) for role in spec.roles for path in role.shared_paths)
+    places += [StagedPlace(path) for path in shared if path not in (mount_paths.WORK, mount_paths.TMP)]
     asked = spec.requirements
     packages = PackageSpec(asked.packages, asked.directory) if asked.packages or asked.directory else None
     made = StagingPlan(tuple(pieces), tuple(places), packages)
@@ -143,30 +167,50 @@ def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
     return made
 
 
-def render_prolog(submission: Submission, config: SlurmConfig) -> str:
-    """Return the prolog of a replica, "" when nothing is staged."""
-    what = plan_staging(submission, config)
-    if not (what or any(role.image and config.images == APPTAINER for role in submission.spec.roles)):
+def render_prolog(submission: Submission, config: SlurmConfig, *, alone: bool) -> str:
+    """Return the prolog of a replica, "" when nothing is done before or beside its command."""
+    what, spec = plan_staging(submission, config), submission.spec
+    is_needed = bool(what or spec.instance_role or any(map(name_containers, spec.roles)))
+    if not (is_needed or any(role.image and config.images == APPTAINER for role in spec.roles)):
         return ""
     bringing = (_render_fetch(index, piece, submission) for index, piece in enumerate(what.pieces))
     staged = [line for each in bringing for line in each]
     if any(piece.order for piece in what.pieces):
         staged = [*_render_mover(config), *staged]
-    steps = [_step("code", piece.code.name, f"code_{index}") for index, piece in enumerate(what.pieces)]
-    settled: list[str] = []
+    steps = [_step(piece.cause, piece.code.name, f"code_{index}") for index, piece in enumerate(what.pieces)]
+    installed, settled = list[str](), list[str]()
     if what.packages is not None:
         staged += ["packages() {", f"  {_pip_command(what, submission.person.number)}", "}"]
-        steps.append(_step("packages", pip.about(what.packages), "packages"))
+        installed.append(_step("packages", pip.about(what.packages), "packages"))
         settled = [f"export {name}={value}" for name, value in _visible().items()]
     return "\n".join(
         (
             PROLOG,
             *staged,
             *_render_function("staged", steps),
+            *_render_function("installed", installed),
             *_render_function("settled", settled),
             *_render_function("placed", _render_placement(what)),
+            *_render_credential_server(submission, config),
+            *containers.render(spec, config, alone=alone),
+            f"dismissing={min(spec.grace_s, MOST_GRACE_S):.0f}",
         )
     )
+
+
+def _render_credential_server(submission: Submission, config: SlurmConfig) -> Iterator[str]:
+    """Yield the function that starts the server for credentials of the job's role, if it has one."""
+    if not submission.spec.instance_role:
+        yield from _render_function("provided", [])
+        return
+    yield "print_credential_server() {"
+    yield f"  cat <<'{_END_OF_SERVER}'"
+    yield Path(credential_server.__file__).read_text(encoding="utf-8").rstrip("\n")
+    yield _END_OF_SERVER
+    yield "}"
+    words = (submission.role_provider, config.python, *ISOLATED)
+    called = f"serve_credentials {' '.join(map(shlex.quote, words))} || return"
+    yield from _render_function("provided", [called])
 
 
 def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str]:
@@ -205,6 +249,24 @@ def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
             return
 
 
+def bucket_files(submission: Submission) -> Iterator[tuple[str, str]]:
+    """Yield the name and content of the secret file with the signed addresses of buckets, if there are any.
+
+    Raises bucket_requests.BucketError.
+    """
+    person, objects = submission.person.name, dict[str, list[Any]]()
+    for mount in submission.spec.mounts:
+        uri = fill_names(mount.uri, submission.job_id, person)
+        mapping = find_storage(submission.storage, mount.id, uri, submission.workspace)
+        if mapping is not None and mapping.bucket and (mount.path or mapping.path):
+            most_bytes = remotes.DataRules().most_bytes
+            objects[without_login(mount.uri) or mount.id] = bucket_requests.sign(
+                mapping, SIGNING_S, most_bytes
+            )
+    if objects:
+        yield f"{BUCKET_LOGIN}login", json.dumps({"objects": objects})
+
+
 def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Iterator[tuple[str, str]]:
     of_hdfs = source.uri.startswith(f"{HDFS}://")  # to which everybody is known by the own name
     login = "" if of_hdfs else placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
@@ -225,9 +287,10 @@ def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Ite
 
 
 def named_secrets(spec: JobSpec) -> set[str]:
-    """Return the secrets that the job's mounts and code name."""
+    """Return the secrets that the job's mounts, code and containers name."""
     uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
-    return {name for uri in uris for name in placeholders.list_references(uri)}
+    named = {name for uri in uris for name in placeholders.list_references(uri)}
+    return named | set(staged_containers.list_secrets(spec))
 
 
 def pack(supply: Supplied, path: Path) -> None:
@@ -335,7 +398,7 @@ def _plan(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiec
 def _code_dir_elsewhere(mount: Mount, submission: Submission, config: SlurmConfig) -> str:
     """Return the address of OpenPAI's codeDir, "" for any other mount and for a folder of the nodes."""
     uri = fill_names(mount.uri, submission.job_id, submission.person.name)
-    if find_dataset(config.datasets, mount.id, uri, submission.workspace) is not None:
+    if find_storage(submission.storage, mount.id, uri, submission.workspace) is not None:
         return ""
     return uri if code_sources.is_code_dir_elsewhere(mount, uri) else ""
 
@@ -352,11 +415,11 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
         if not path and mount.purpose is not MountPurpose.CODE:
             raise refusal("mount_without_path", id=upload)
         return _plan_upload(upload, path, submission, read_only=mount.read_only)
-    dataset = find_dataset(config.datasets, mount.id, uri, submission.workspace)
-    if dataset is not None:
-        return _plan_mapped(mount, dataset, path)
+    mapping = find_storage(submission.storage, mount.id, uri, submission.workspace)
+    if mapping is not None:
+        return _plan_mapped(mount, mapping, path)
     if mount.id and not mount.uri:
-        raise refusal("mount_unknown", id=mount.id, setting=SETTING)
+        raise refusal("mount_unknown", id=mount.id)
     if uri.startswith(EMPTY_SCHEME):
         return _plan_empty(mount, path)
     local = local_path(uri)
@@ -369,15 +432,40 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
     return mount.uri
 
 
-def _plan_mapped(mount: Mount, dataset: Dataset, path: str) -> StagedPlace:
-    """Plan the folder that the settings have for an id or an address."""
-    path = path or (dataset.path and mount_paths.locate(dataset.path))
+def _plan_mapped(mount: Mount, mapping: StorageMapping, path: str) -> CodePiece | StagedPlace | str:
+    """Plan the folder or bucket that is mapped to an id or an address."""
+    path = path or (mapping.path and mount_paths.locate(mapping.path))
+    shown = without_login(mount.uri) or mount.id
     if not path and mount.id:
         raise refusal("mount_without_path", id=mount.id)
-    if dataset.read_only and mount.purpose is MountPurpose.OUTPUT:
-        raise refusal("mount_read_only", place=without_login(mount.uri) or mount.id, setting=SETTING)
-    held = mount.model_copy(update={"read_only": mount.read_only or dataset.read_only})
-    return _plan_folder(held, local_path(dataset.folder) or dataset.folder, path)
+    if mapping.read_only and mount.purpose is MountPurpose.OUTPUT:
+        raise refusal("storage_read_only", place=shown)
+    if mapping.bucket:
+        return _plan_bucket(mount, mapping, shown, path)
+    held = mount.model_copy(update={"read_only": mount.read_only or mapping.read_only})
+    return _plan_folder(held, mapping.folder, path)
+
+
+def _plan_bucket(mount: Mount, mapping: StorageMapping, shown: str, path: str) -> CodePiece | str:
+    """Plan what is copied in from a bucket, by addresses that are signed at submission."""
+    if not path:
+        return mount.uri
+    if mount.purpose is MountPurpose.OUTPUT or not (mount.read_only or mapping.read_only):
+        raise refusal("bucket_not_writable", place=shown)
+    order = {
+        "do": "fetch",
+        "name": shown,
+        "uri": "signed:",
+        "user": "",
+        "password": "",
+        "inside": None,
+        "most": remotes.DataRules().most_bytes,
+        "cache": "",
+        "cache_most": 0,
+        "site": "",
+    }
+    spec = CodeSpec(0, uri=shown)
+    return CodePiece(path, spec, True, json.dumps(order), BUCKET_LOGIN, cause="mount")
 
 
 def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:
@@ -516,7 +604,7 @@ def _pip_command(what: StagingPlan, person: int) -> str:
     argv = pip.arguments(given, _AT, _STORE, unused_s=UNUSED_S)
     said = " ".join(rendered.get(word) or shlex.quote(word) for word in argv)
     settings = " ".join(f"{name}={value}" for name, value in pip.configuration().items())
-    return f'PYTHONUSERBASE="{PACKAGES}/.local" {settings} timeout {PATIENCE_S} sh -c {said}'
+    return f'in_view env PYTHONUSERBASE="{PACKAGES}/.local" {settings} timeout {PATIENCE_S} sh -c {said}'
 
 
 def _node_path(what: StagingPlan, directory: str) -> str:

@@ -30,6 +30,7 @@ from jobs.dialects.base import Refused as Unread
 from jobs.dialects.document import Document
 from jobs.dialects.sbatch.header import read
 from jobs.node.folder_removal import remove_folder
+from jobs.node.supervisor import checkpoints
 
 TOMBSTONES: Final = ".forgotten"
 TOMBSTONE_MONTHS: Final = 2
@@ -166,8 +167,11 @@ def _is_gone(folder: Path) -> bool:
 
 
 def _drop(folder: Path) -> None:
-    """Remove a job's folder once no attempt is in it."""
-    with suppress(OSError):
+    """Remove a job's folder, with its checkpoints, once no attempt is in it."""
+    saved = folder / checkpoints.FOLDER
+    with suppress(OSError, subprocess.CalledProcessError):
+        if [path.name for path in folder.iterdir()] == [saved.name]:
+            remove_folder(saved)
         folder.rmdir()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
 from jobs.backends.remote import attempts
@@ -14,6 +14,8 @@ from jobs.backends.remote.records import AttemptRecord, RoleRecord
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.script import ports
 from jobs.backends.slurm.status.status_files import ReplicaEnd, RunStatus, decide, last_run, read_run
+from jobs.node.supervisor import sanity_file
+from jobs.node.wrapper.outcome import Cause
 from jobs.states import Params, Phase, Reason, ReasonCode, ReplicaState, State, Unready
 
 WAITING: Final = frozenset(
@@ -42,6 +44,7 @@ START_FAILURES: Final = {
     "code": ReasonCode.CODE_FAILED,
     "packages": ReasonCode.REQUIREMENTS_FAILED,
     "image": ReasonCode.IMAGE_FAILED,
+    "start": ReasonCode.START_FAILED,
 }
 """What kept a replica's command from being started."""
 
@@ -122,7 +125,10 @@ class _AttemptView:
             return Observation(State.PENDING, reason, Phase.ENV_PREPARING, replicas, self.run)
         phase = Phase.STOPPING if self.found.ending else Phase.RUNNING
         reason = Reason(ReasonCode.RUNNING, params)
-        return Observation(State.RUNNING, reason, phase, replicas, self.run, started_at=began)
+        resumed = self.found.resumed
+        return Observation(
+            State.RUNNING, reason, phase, replicas, self.run, started_at=began, resumed=resumed
+        )
 
     def observe_ended(self) -> Observation:
         """Return the observation of a job that has ended."""
@@ -136,7 +142,14 @@ class _AttemptView:
         ended_at = self.found.ended_at or self.listed.ended_at
         began = self.found.started_at
         return Observation(
-            state, reason, Phase.ENDED, replicas, self.run, started_at=began, ended_at=ended_at
+            state,
+            reason,
+            Phase.ENDED,
+            replicas,
+            self.run,
+            started_at=began,
+            ended_at=ended_at,
+            resumed=self.found.resumed,
         )
 
     def _step(self) -> Params:
@@ -215,9 +228,15 @@ class _AttemptView:
                 log_path=str(logs / f"{name}.output"),
                 image_used=role.contained if role.image else None,
                 endpoints=tuple(self._endpoints(role, index, name)),
+                sanity=self._sanity(name) if began is not None and self.record.checks_nodes else None,
             )
             end = found.ends.get(name)
             yield self._with_end(seen, end, role) if end is not None else seen
+
+    def _sanity(self, name: str) -> Mapping[str, Any]:
+        """Return the result of the check that the replica's command begins with."""
+        folder = self.folder / attempts.run_name(self.run) / "work" / name
+        return sanity_file.read(folder, None) or sanity_file.NOT_BEGUN
 
     def _with_end(self, seen: ReplicaSeen, end: ReplicaEnd, role: RoleRecord) -> ReplicaSeen:
         state = end.state
@@ -285,6 +304,10 @@ def _end_reason(end: ReplicaEnd) -> Reason:
     """Return why a replica ended."""
     if end.code == 0:
         return Reason(ReasonCode.COMPLETED)
+    if end.how == Cause.INIT:
+        container, _, error = end.detail.partition(" ")
+        params: Params = {"container": container, "error": error, "exit_code": end.code}
+        return Reason(ReasonCode.INIT_CONTAINER_FAILED, params)
     if end.how in START_FAILURES:
         return Reason(START_FAILURES[end.how], {"error": end.detail})
     if end.how == "lost":

@@ -12,8 +12,10 @@ from typing import Final
 from jobs.backends.base import LogSlice, LogState, ReplicaRef
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, read_record
+from jobs.node.supervisor.checkpoints import Checkpoint
 from jobs.states import Replica, ReplicaState, Verdict, verdict
 
+_LONGEST_NAME: Final = 255
 _PID: Final = re.compile(r"[1-9][0-9]{0,9}")
 
 
@@ -43,7 +45,8 @@ class RunStatus:
     """The status files of one run.
 
     `steps` has what is done before a replica's command and with what, `started` its node and time, `hosts`
-    the node of each replica, `ports` the chosen ports, and `taken` the positions of ports in use by others.
+    the node of each replica, `ports` the chosen ports, `taken` the positions of ports in use by others, and
+    `resumed` the checkpoint that it resumes from.
     """
 
     begun: bool = False
@@ -53,6 +56,7 @@ class RunStatus:
     hosts: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     taken: frozenset[int] = frozenset()
+    resumed: Checkpoint | None = None
     ending: str = ""
     over: bool = False
     ended_at: float | None = None
@@ -86,10 +90,17 @@ def read_run(folder: Path, run: int) -> RunStatus:
         hosts={name: node for name, node, _address in hosts},
         ports=tuple(map(int, words("ports"))),
         taken=frozenset(map(int, words("taken"))),
+        resumed=_checkpoint(_read(place / "resumed")) if "resumed" in names else None,
         ending=next(iter(words("ending")), ""),
         over="end" in names,
         ended_at=next(map(float, words("end")), None),
     )
+
+
+def _checkpoint(text: str) -> Checkpoint | None:
+    """Return the checkpoint of such a file: when it was saved, and its name."""
+    saved_at, _, name = text.rstrip("\n").partition(" ")
+    return Checkpoint(name[:_LONGEST_NAME], float(saved_at.replace(",", "."))) if name else None
 
 
 def find_process(folder: Path, run: int, name: str) -> tuple[str, int] | None:

@@ -123,7 +123,10 @@ class FormRow:
 
 @dataclass(frozen=True, slots=True)
 class FormRows(Hinted):
-    """A list of rows, and an empty one to go on with."""
+    """A list of rows, and an empty one to go on with.
+
+    `support` is what the backend does with it instead of what it says; `unused`: it does nothing.
+    """
 
     rows: Rows
     name: str
@@ -132,6 +135,8 @@ class FormRows(Hinted):
     off: str = ""
     hints: tuple[FieldHint, ...] = ()
     locked: bool = False
+    support: str = ""
+    unused: bool = False
 
     @property
     def id(self) -> str:
@@ -176,11 +181,14 @@ class FieldGroup:
 
 def merge_support(group: FieldGroup) -> FieldGroup:
     """Return the group, with the backend's support once where it is the same for all fields."""
-    values = {each.support for each in group.fields}
-    if len(group.fields) < 2 or len(values) != 1:
+    values = {each.support for each in group.fields} | {each.support for each in group.rows}
+    if len(group.fields) + len(group.rows) < 2 or len(values) != 1:
         return group
     return replace(
-        group, fields=tuple(replace(each, support="") for each in group.fields), support=values.pop()
+        group,
+        fields=tuple(replace(each, support="") for each in group.fields),
+        rows=tuple(replace(each, support="") for each in group.rows),
+        support=values.pop(),
     )
 
 
@@ -287,6 +295,8 @@ class FormBuilder:
             self._off(rows, role),
             self.target_state.hints(rows, role),
             bool(self._lock(rows, role)),
+            self.target_state.support(rows),
+            self.target_state.is_unused(rows),
         )
 
     @staticmethod

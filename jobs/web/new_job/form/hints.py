@@ -33,6 +33,10 @@ FIRST_FIELD: Final[Mapping[str, str]] = {
     "roles[].bid": "roles-*-bid-discount",
     "roles[].nodes": "roles-*-nodes-only",
     "env": "env",
+    "roles[].init_containers[].command": "roles-*-init-containers",
+    "roles[].init_containers[].image": "roles-*-init-containers",
+    "roles[].sidecars[].command": "roles-*-sidecars",
+    "roles[].sidecars[].image": "roles-*-sidecars",
     "mounts[].uri": "mounts",
     "mounts[].id": "datasets",
     "mounts[].options": "mounts",
@@ -183,7 +187,7 @@ def _is_at(problem: Problem, paths: Iterable[str], role: int) -> bool:
     """Whether the problem is about the field at one of the paths, of this role."""
     steps = problem.pointer.split("/")[1:]
     numbers = [int(step) for step in steps if step.isdigit()]
-    of_role = steps[0] != "roles" or numbers == [role]
+    of_role = steps[0] != "roles" or numbers[:1] == [role]
     names = ".".join(step for step in steps if not step.isdigit())
     return of_role and any(names == path.replace("[]", "") for path in paths)
 

@@ -51,6 +51,7 @@ def _basic(user: User, builder: FormBuilder) -> dict[str, Any]:
 
 
 REGISTRY = ("registry-username", "registry-secret", "registry-password", "registry-registry", "registry-file")
+CONTAINERS = ("roles-*-init-containers", "roles-*-sidecars")
 LIBRARIES = ("libraries", "libraries-folder")
 SOFTWARE = ("modules", "conda", "venv")
 CODE = ("code-uri", "code-branch", "code-commit", "code-path", "code-submodules")
@@ -91,8 +92,17 @@ def _environment(user: User, builder: FormBuilder) -> dict[str, Any]:
 
 def _environment_block(builder: FormBuilder, role: int, name: str, images: Options) -> RoleBlock:
     title = name if len(builder.roles) > 1 else ""
+    containers = FieldGroup(
+        f"containers-{role}",
+        _("Init containers and sidecars"),
+        builder.get_fields("roles-*-shared-paths", role=role),
+        tuple(builder.get_rows(key, role) for key in CONTAINERS),
+    )
     return RoleBlock(
-        role, title, (*_image(builder, role, images), builder.get_field("roles-*-command", role))
+        role,
+        title,
+        (*_image(builder, role, images), builder.get_field("roles-*-command", role)),
+        groups=(containers,),
     )
 
 
@@ -112,7 +122,12 @@ OPTIONS: Final = tuple(f"option-{setting.key}" for setting in SETTINGS)
 TIME = ("time-limit", "end-signal", "end-signal-before", "grace", "hold", "not-before", "retries")
 AFTER = ("keep-for", "keep-when", "keep-failed")
 NETWORK = ("vpc", "switch", "security-group", "cidrs", "gateway")
-END = ("roles-*-min-failed", "roles-*-min-succeeded")
+END = (
+    "roles-*-min-failed",
+    "roles-*-min-succeeded",
+    "roles-*-restart-condition",
+    "roles-*-restart-limit",
+)
 
 
 def _resources(user: User, builder: FormBuilder) -> dict[str, Any]:
@@ -208,8 +223,13 @@ def _drop_empty(*groups: FieldGroup) -> tuple[FieldGroup, ...]:
     return tuple(group for group in groups if group.fields or group.rows or group.template)
 
 
-FAULTS: Final = (*(f"fault-{each.name}" for each in subfields.AIMASTER), "fault-arguments")
+FAULTS: Final = (
+    *(f"fault-{each.name}" for each in subfields.FAULT_TOLERANCE),
+    "fault-patterns",
+    "fault-arguments",
+)
 SANITY: Final = (*(f"sanity-{each.name}" for each in subfields.SANITY_CHECK), "sanity-arguments")
+ALERT = ("alert", "alert-comparison", "alert-value", "alert-minutes")
 BESIDE = ("tensorboard", "tensorboard-path")
 
 
@@ -222,6 +242,7 @@ def _faults(_user: User, builder: FormBuilder) -> dict[str, Any]:
                 FieldGroup("faults", _("Automatic fault tolerance arguments"), builder.get_fields(*FAULTS))
             ),
             merge_support(FieldGroup("sanity", _("Sanity check arguments"), builder.get_fields(*SANITY))),
+            merge_support(FieldGroup("alert", _("Alert"), builder.get_fields(*ALERT))),
             merge_support(FieldGroup("tensorboard", "TensorBoard", builder.get_fields(*BESIDE))),
         ),
     }
@@ -276,6 +297,8 @@ VARIABLES: Final[tuple[tuple[str, Words], ...]] = (
     ("PAI_CONTAINER_HOST_IP", gettext_lazy("address of this replica's node")),
     ("PAI_CONTAINER_SSH_PORT", gettext_lazy("SSH port")),
     ("PAI_WORK_DIR", gettext_lazy("working folder of this replica")),
+    ("CHECKPOINT_DIR", gettext_lazy("folder that outlives the job's attempts")),
+    ("RESUME_FROM", gettext_lazy("newest complete checkpoint, after a restart")),
     ("PAI_DATA_DIR", gettext_lazy("data location, if set in the file")),
     ("PAI_OUTPUT_DIR", gettext_lazy("output location, if set in the file")),
     ("PAI_CODE_DIR", gettext_lazy("code location, if set in the file")),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.form.fields import Words
-from jobs.web.new_job.form.fields import FieldGroup, FormField, RoleBlock, merge_support
+from jobs.web.new_job.form.fields import FieldGroup, FormField, FormRows, RoleBlock, merge_support
+
+_Part = TypeVar("_Part", FormField, FormRows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,8 @@ class UnusedFields:
 
     @property
     def total(self) -> int:
-        """The number of fields."""
-        return sum(len(group.fields) for group in self.groups)
+        """The number of fields and lists."""
+        return sum(len(group.fields) + len(group.rows) for group in self.groups)
 
     @property
     def count(self) -> int:
@@ -28,19 +30,19 @@ class UnusedFields:
 
     @property
     def wrong(self) -> bool:
-        """Tell whether one of the fields has a problem."""
-        return any(each.problem for group in self.groups for each in group.fields)
+        """Tell whether one of the fields has a problem or a violation."""
+        return any(group.wrong for group in self.groups)
 
 
 def find_unused(label: Words, model: Mapping[str, Any]) -> Iterator[FieldGroup]:
     """Yield the groups of a section's fields without effect; `label` is the section's."""
-    yield from _only_unused("section", label, model.get("fields", ()))
+    yield from _only_unused(FieldGroup("section", label, model.get("fields", ())))
     for group in model.get("groups", ()):
-        yield from _only_unused(group.id, group.label, group.fields, group.support)
+        yield from _only_unused(group)
     for block in model.get("blocks", ()):
-        for group in (FieldGroup(f"block-{block.role}", label, block.fields), *block.groups):
+        for group in (FieldGroup(f"block-{block.role}", label, block.fields, block.rows), *block.groups):
             heading = f"{block.title}: {group.label}" if block.title else group.label
-            yield from _only_unused(group.id, heading, group.fields, group.support)
+            yield from _only_unused(replace(group, label=heading))
 
 
 def drop_unused(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,22 +57,27 @@ def drop_unused(model: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _only_unused(
-    name: str, label: Words, fields: Iterable[FormField], support: str = ""
-) -> Iterator[FieldGroup]:
-    if found := tuple(each for each in fields if each.unused):
-        group = FieldGroup(name, label, found, support=support)
-        yield group if support else merge_support(group)
+def _only_unused(group: FieldGroup) -> Iterator[FieldGroup]:
+    fields = tuple(each for each in group.fields if each.unused)
+    rows = tuple(each for each in group.rows if each.unused)
+    if fields or rows:
+        found = FieldGroup(group.id, group.label, fields, rows, support=group.support)
+        yield found if group.support else merge_support(found)
 
 
-def _only_used(fields: Iterable[FormField]) -> tuple[FormField, ...]:
-    return tuple(each for each in fields if not each.unused)
+def _only_used(parts: Iterable[_Part]) -> tuple[_Part, ...]:
+    return tuple(each for each in parts if not each.unused)
 
 
 def _drop_from_groups(groups: Iterable[FieldGroup]) -> tuple[FieldGroup, ...]:
-    left = (replace(group, fields=_only_used(group.fields)) for group in groups)
+    left = (replace(group, fields=_only_used(group.fields), rows=_only_used(group.rows)) for group in groups)
     return tuple(group for group in left if group.fields or group.rows or group.template)
 
 
 def _drop_from_block(block: RoleBlock) -> RoleBlock:
-    return replace(block, fields=_only_used(block.fields), groups=_drop_from_groups(block.groups))
+    return replace(
+        block,
+        fields=_only_used(block.fields),
+        rows=_only_used(block.rows),
+        groups=_drop_from_groups(block.groups),
+    )

@@ -21,14 +21,22 @@ import psutil
 import pytest
 from django.conf import LazySettings
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs.access import sessions
-from jobs.models import Attempt, Replica, Visibility
+from jobs.assets import resolution
+from jobs.assets.uploads import arrivals, expiry, uploaded_trees
+from jobs.dialects.base import Parsed
+from jobs.models import Attempt, DatasetCopy, Job, Replica, UploadedTree, Visibility
 from jobs.node import frames
+from jobs.spec import Mount
 from jobs.states import ReplicaState, State
+from jobs.submission import dataset_copies
+from jobs.trees import address
 from quotas.accounts import tokens
 from quotas.models import AccessToken, AuditEntry, Membership, Role, User
+from tests.factories import make_spec
 from tests.jobs.access.terminal_gateway.conftest import EVERYWHERE, People, Place, shells
 from tests.serving import web_server
 from tests.waiting import wait_for
@@ -200,14 +208,39 @@ def test_file_view_shows_pictures_and_serves_no_active_content(mine: Browser, pl
     write(place, "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>")
     write(place, "evil.png", b"<html><script>1</script>")
     assert '<img class="files-picture"' in mine.tab("p.png")
-    assert "files-picture" not in mine.tab("evil.svg")
-    for name, kind in (("p.png", "image/png"), ("evil.svg", ""), ("evil.png", "")):
+    assert '<img class="files-picture"' in mine.tab("evil.svg"), "where no script of a drawing runs"
+    write(place, "page.svg", b"<html><svg/><script>1</script>")
+    assert "files-picture" not in mine.tab("page.svg")
+    kinds = {"p.png": "image/png", "evil.svg": "image/svg+xml", "evil.png": "", "page.svg": ""}
+    for name, kind in kinds.items():
         answer = mine.content(name)
         assert answer.headers["Content-Type"] == (kind or "application/octet-stream")
         assert answer.headers["Content-Disposition"].startswith("attachment")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "sandbox" in answer.headers["Content-Security-Policy"]
         assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_notebook_is_shown_as_cells_of_text(mine: Browser, place: Place) -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["loss ", "0.31\n", "<script>alert(1)</script>"]},
+        {"output_type": "display_data", "data": {"image/png": "AAAA", "text/html": "<b>no</b>"}},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Results\n", "<img src=x onerror=alert(1)>"]},
+        {"cell_type": "code", "execution_count": 7, "source": "train()", "outputs": outputs},
+    ]
+    notebook = {"nbformat": 4, "cells": cells, "metadata": {"padding": "x" * 300_000}}
+    write(place, "a.ipynb", json.dumps(notebook).encode())
+    shown = mine.tab("a.ipynb")
+    for text in ("# Results", "code [7]", "train()", "loss 0.31", "1 output is not text"):
+        assert text in shown
+    source = mine.http.get(f"/jobs/{mine.job}/?tab=files&path=a.ipynb").text
+    assert "&lt;script&gt;alert(1)" in source
+    assert "<script>alert" not in source
+    assert "<img src=x" not in source
+    write(place, "b.ipynb", b'{"cells": [')
+    assert '<pre class="code files-text" tabindex="0"' in mine.tab("b.ipynb")
 
 
 # --- downloads --------------------------------------------------------------------------------------------
@@ -390,15 +423,13 @@ def test_file_actions_are_recorded_with_their_user_and_shown(mine: Browser, plac
 @EVERYWHERE
 def test_files_of_an_ended_job_are_readable_until_removal(mine: Browser, place: Place) -> None:
     write(place, "model.pt", b"weights")
-    place.end()
-    now = timezone.now()
-    Replica.objects.filter(pk=place.replica.pk).update(state=ReplicaState.SUCCEEDED)
-    Attempt.objects.filter(job=place.job).update(ended_at=now)
-    type(place.job).objects.filter(pk=place.job.pk).update(state=State.SUCCEEDED, ended_at=now)
+    end(place)
+    ended_at = Attempt.objects.get(job=place.job).ended_at
+    assert ended_at is not None
     shown = mine.tab()
     assert "This replica has ended." in shown
     assert "model.pt" in shown
-    assert f"until {timezone.localtime(now + timedelta(days=1)):%Y-%m-%d %H:%M}" in shown
+    assert f"until {timezone.localtime(ended_at + timedelta(days=1)):%Y-%m-%d %H:%M}" in shown
     assert "Upload" not in shown
     assert mine.content("model.pt").content == b"weights"
     assert mine.put("x", b"x").json()["code"] == "ended"
@@ -409,6 +440,99 @@ def test_files_of_an_ended_job_are_readable_until_removal(mine: Browser, place: 
         assert mine.put("x", b"x").json()["code"] == "gone"
     finally:
         place.folder.with_name("away").rename(place.folder)
+
+
+def end(place: Place) -> None:
+    """The job, really and in its rows."""
+    place.end()
+    now = timezone.now()
+    Replica.objects.filter(pk=place.replica.pk).update(state=ReplicaState.SUCCEEDED)
+    Attempt.objects.filter(job=place.job).update(ended_at=now)
+    Job.objects.filter(pk=place.job.pk).update(state=State.SUCCEEDED, ended_at=now)
+
+
+def save(browser: Browser, name: str, path: str = "out") -> httpx.Response:
+    """Answer of the API, as a script of the page would have it."""
+    address = f"/api/console/v1/jobs/{browser.job}/files/dataset?path={path}"
+    return browser.http.post(address, json={"name": name}, headers={"X-CSRFToken": browser.csrf})
+
+
+def test_folder_of_an_ended_job_becomes_a_dataset_that_jobs_mount(
+    visit: Callable[[User | None], Browser],
+    mine: Browser,
+    place: Place,
+    people: People,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: LazySettings,
+) -> None:
+    big = bytes(range(256)) * 4096
+    for name, data in {"out/model.pt": big, "out/sub/a.txt": b"a", "out/sub/same.txt": b"a"}.items():
+        write(place, name, data)
+    (place.work / "out/passwd").symlink_to("/etc/passwd")
+    (place.work / "out/around").symlink_to("/", target_is_directory=True)
+    os.mkfifo(place.work / "out/pipe")
+    (place.work / "out/empty").mkdir()
+    assert save(mine, "weights").json()["code"] == "running"
+    end(place)
+    assert visit(people.stranger).http.post(f"/jobs/{mine.job}/files/dataset").status_code == 403  # no CSRF
+    assert save(visit(people.stranger), "weights").status_code == 404
+    assert save(visit(people.member), "weights").status_code == 403
+    assert "Save as dataset" in mine.tab("out")
+    answer = save(mine, "weights")
+    assert (answer.status_code, answer.json()["state"]) == (202, "waiting")
+    assert save(mine, "weights").json()["code"] == "name_taken"
+
+    settings.CONSOLE_CODE_MIB = 1
+    assert not dataset_copies.copy_next()
+    copy = DatasetCopy.objects.get()
+    assert (copy.state, copy.code, copy.detail) == ("failed", "upload.tree_large", "1")
+    settings.CONSOLE_CODE_MIB = 2
+    assert save(mine, "weights").json()["id"] == copy.dataset.key
+
+    with monkeypatch.context() as patch:  # a worker that is killed when it has stored the first file
+        patch.setattr(dataset_copies, "SLICE_S", 3600)
+        patch.setattr(arrivals, "PACK_BYTES", 1)
+        patch.setattr(dataset_copies._FolderCopy, "_finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            dataset_copies.copy_next()
+    assert not dataset_copies.is_due(), "its worker may be at it still"
+    DatasetCopy.objects.update(touched_at=timezone.now() - timedelta(hours=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset_copies._FolderCopy, "_read", lambda *_: pytest.fail("read again"))
+        assert not dataset_copies.copy_next()
+    copy.refresh_from_db()
+    assert (copy.state, copy.files, copy.skipped, copy.size) == ("ready", 3, 3, len(big) + 2)
+    assert copy.tree is not None
+    entries = uploaded_trees.load(copy.tree).entries
+    assert [entry.path for entry in entries] == ["empty", "model.pt", "sub/a.txt", "sub/same.txt"]
+    assert not [*arrivals.folder(people.owner).iterdir()]
+
+    _check_dataset(visit, place, people, copy)
+
+
+def _check_dataset(
+    visit: Callable[[User | None], Browser], place: Place, people: People, copy: DatasetCopy
+) -> None:
+    """Members see and mount it, strangers do not, and its content lasts as long as it does."""
+    assert copy.tree is not None
+    shown = visit(people.member).http.get(reverse("asset", args=["datasets", copy.dataset.key]))
+    assert "3 skipped" in " ".join(shown.text.split())
+    assert (
+        visit(people.stranger).http.get(reverse("asset", args=["datasets", copy.dataset.key])).status_code
+        == 404
+    )
+    mounted = Parsed(make_spec(mounts=(Mount(id=copy.dataset.key),)))
+    found = resolution.resolve_spec(people.member, mounted, place.job.workspace).spec
+    assert (found.mounts[0].uri, found.mounts[0].read_only) == (address(copy.tree.sha256), True)
+    assert uploaded_trees.usable(people.member, copy.tree.sha256) == copy.tree
+    assert uploaded_trees.usable(people.stranger, copy.tree.sha256) is None
+    UploadedTree.objects.update(kept_until=timezone.now() - timedelta(days=1))
+    expiry.remove_expired()
+    assert UploadedTree.objects.get().kept_until > timezone.now()
+    copy.dataset.delete()
+    UploadedTree.objects.update(kept_until=timezone.now() - timedelta(days=1))
+    expiry.remove_expired()
+    assert not UploadedTree.objects.exists()
 
 
 def test_folder_server_refusal_reaches_client_that_sends_after_it(url: str, settings: LazySettings) -> None:

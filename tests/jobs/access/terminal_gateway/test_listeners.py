@@ -12,6 +12,7 @@ from tests.factories import make_endpoint
 from tests.jobs.access.gateway.served import Browser, console
 from tests.jobs.access.terminal_gateway.conftest import People, Place
 from tests.ports import free_port
+from tests.serving import reserved
 from tests.waiting import wait_for
 
 SERVES_ONCE = """exec python3 -c "
@@ -77,8 +78,8 @@ def test_gateway_sends_nothing_to_another_job_holding_the_port(
 
 def test_gateway_answers_503_for_a_closed_port(browser: Browser, begin_job: Callable[..., Place]) -> None:
     mine = begin_job()
-    endpoint = make_endpoint(mine.replica, port=free_port())
-    answer = browser.open(endpoint)
+    with reserved() as closed:  # else another test may listen there meanwhile
+        answer = browser.open(make_endpoint(mine.replica, port=closed.getsockname()[1]))
     assert answer.status_code == 503
     assert "Service not listening" in answer.text
 

@@ -35,6 +35,9 @@ ACS3: Final = signatures.ACS3
 ROA: Final = signatures.ROA
 EACH_SCHEME: Final = pytest.mark.parametrize("scheme", [ACS3, ROA])
 EACH_CALL: Final = pytest.mark.parametrize("call", ["list", "create", "stop"])
+MESSAGE_ALONE: Final = pytest.mark.once
+"""Decided by the message and a key; on each database the rest of these tests looks at keys and nonces."""
+
 EACH_CHANGE: Final = pytest.mark.parametrize("call", ["create", "stop"])
 
 MISMATCH: Final = (400, "SignatureDoesNotMatch")
@@ -263,6 +266,7 @@ def test_signature_of_whoever_may_stops_job(scheme: str, people: People, draft: 
 # When it was signed, and how often it was sent
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @EACH_CALL
 @pytest.mark.parametrize("minutes", [-16, 16, -600, 600])
@@ -272,6 +276,7 @@ def test_signature_of_wrong_clock_is_refused(owner: Signer, draft: Draft, call: 
     assert error_of(owner.sign(draft(call), signed_at=moment).send()) == STALE
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @pytest.mark.parametrize("minutes", [-14, 14])
 def test_signature_of_clock_within_window_is_accepted(owner: Signer, draft: Draft, minutes: int) -> None:
@@ -280,6 +285,7 @@ def test_signature_of_clock_within_window_is_accepted(owner: Signer, draft: Draf
     accepted(owner.sign(draft("list"), signed_at=moment).send())
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @pytest.mark.parametrize(
     "text",
@@ -480,6 +486,7 @@ def test_nonce_missing_is_refused(owner: Signer, draft: Draft) -> None:
 # Odd headers
 
 
+@MESSAGE_ALONE
 @pytest.mark.parametrize(
     ("authorization", "status", "code"),
     [
@@ -511,6 +518,7 @@ def test_authorization_header_unreadable_is_refused(
     assert ": ." not in json.loads(answer.content)["Message"]
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @pytest.mark.parametrize("nonce", ["", "n" * 201, "n" * 60_000])
 def test_nonce_of_wrong_length_is_refused(owner: Signer, draft: Draft, nonce: str) -> None:
@@ -536,6 +544,7 @@ def test_signed_header_names_outside_ascii_are_refused(owner: Signer, draft: Dra
 # Addresses as the SDKs write them
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @pytest.mark.parametrize(
     "query",
@@ -570,6 +579,7 @@ def test_query_of_too_many_values_is_refused(owner: Signer, draft: Draft) -> Non
     assert error_of(signed.send()) == (400, "InvalidParameter")
 
 
+@MESSAGE_ALONE
 @EACH_SCHEME
 @pytest.mark.parametrize("part", ["dlc1%20x", "dlc1~x", "dlc1%2Ax", "%E8%AE%AD"])
 def test_path_with_encoded_characters_is_accepted(owner: Signer, draft: Draft, part: str) -> None:

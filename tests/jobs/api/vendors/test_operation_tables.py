@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from django.core.cache import cache
+from django.db import transaction
 from django.test import RequestFactory
 
 from jobs import dialects
@@ -42,14 +44,25 @@ def _title(api: VendorApi) -> str:
 
 
 EACH_API: Final = pytest.mark.parametrize("api", [api for api in registry.APIS if api.operations], ids=_title)
-ROWS: Final = [(api, operation) for api in registry.APIS for operation in api.operations]
 METHODS: Final = ("PATCH", "PUT", "DELETE", "POST", "GET")
 
 
-def each(rows: list[tuple[VendorApi, Operation]]) -> pytest.MarkDecorator:
-    """Return the mark that runs a test for each row."""
-    ids = [f"{_title(api)}-{operation.name}-{operation.method}" for api, operation in rows]
-    return pytest.mark.parametrize(("api", "operation"), rows, ids=ids)
+def failures(operations: Iterable[Operation], check: Callable[[Operation], None]) -> dict[str, str]:
+    """Run a check for each operation; return the error of each that fails.
+
+    One test for each of some hundred operations would take longer to begin than to run. None sees what
+    another left, nor is one refused for the refusals of another.
+    """
+    found: dict[str, str] = {}
+    for operation in operations:
+        cache.clear()
+        with transaction.atomic():
+            try:
+                check(operation)
+            except Exception as error:  # noqa: BLE001  # one of them fails, the others are still looked at
+                found[f"{operation.method} {operation.name}"] = repr(error)
+            transaction.set_rollback(True)
+    return found
 
 
 def address_of(api: VendorApi, operation: Operation) -> str:
@@ -89,17 +102,23 @@ def test_operation_addresses_belong_to_their_api(api: VendorApi) -> None:
         assert registry.find(factory.generic(operation.method, address_of(api, operation))) is api
 
 
-@each(ROWS)
-def test_operation_row_is_complete(api: VendorApi, operation: Operation) -> None:
-    assert operation.method in METHODS
-    assert operation.scope in {"", *tokens.SCOPES}
-    assert not operation.format or operation.format in dialects.NAMES
-    assert (operation.view is None) == (operation.support is Support.REFUSED)
-    assert operation.note or operation.support is Support.FULL
-    unexplained = [
-        path for path, one in walk(operation.parameters) if one.support is not Support.FULL and not one.note
-    ]
-    assert unexplained == []
+@pytest.mark.once
+@EACH_API
+def test_operation_rows_are_complete(api: VendorApi) -> None:
+    def check(operation: Operation) -> None:
+        assert operation.method in METHODS
+        assert operation.scope in {"", *tokens.SCOPES}
+        assert not operation.format or operation.format in dialects.NAMES
+        assert (operation.view is None) == (operation.support is Support.REFUSED)
+        assert operation.note or operation.support is Support.FULL
+        unexplained = [
+            path
+            for path, one in walk(operation.parameters)
+            if one.support is not Support.FULL and not one.note
+        ]
+        assert unexplained == []
+
+    assert failures(api.operations, check) == {}
 
 
 def walk(parameters: tuple[Parameter, ...], around: str = "") -> Iterator[tuple[str, Parameter]]:
@@ -112,43 +131,67 @@ def walk(parameters: tuple[Parameter, ...], around: str = "") -> Iterator[tuple[
 
 # --- who may call ------------------------------------------------------------------------------------------
 
-AUTHENTICATED: Final = [(api, operation) for api, operation in ROWS if operation.scope]
+
+def authenticated(api: VendorApi) -> list[Operation]:
+    """Return the operations that need a caller."""
+    return [operation for operation in api.operations if operation.scope]
 
 
-@each(AUTHENTICATED)
-def test_unsigned_call_is_refused(api: VendorApi, operation: Operation) -> None:
-    expected = api.describe_authentication(AuthenticationRefused(AuthenticationFailure.MISSING))
-    answer = VendorClient(api).send(operation.method, address_of(api, operation))
-    assert read_error(api, answer)[:2] == status_and_code(expected)
+@pytest.mark.once
+@EACH_API
+def test_unsigned_call_is_refused(api: VendorApi) -> None:
+    refused = api.describe_authentication(AuthenticationRefused(AuthenticationFailure.MISSING))
+
+    def check(operation: Operation) -> None:
+        answer = VendorClient(api).send(operation.method, address_of(api, operation))
+        assert read_error(api, answer)[:2] == status_and_code(refused)
+
+    assert failures(authenticated(api), check) == {}
 
 
-@each(AUTHENTICATED)
-def test_wrongly_signed_call_is_refused(api: VendorApi, operation: Operation) -> None:
+@pytest.mark.once
+@EACH_API
+def test_wrongly_signed_call_is_refused(api: VendorApi) -> None:
     client = wrongly_signed_client(api, make_user("olga", admin=True))
-    found = client.refusal(operation.method, address_of(api, operation))
     kinds = (AuthenticationFailure.MISMATCH, AuthenticationFailure.INVALID_TOKEN)
     refusals = [api.describe_authentication(AuthenticationRefused(kind)) for kind in kinds]
-    assert found in [status_and_code(refusal) for refusal in refusals]
+    expected = [status_and_code(refusal) for refusal in refusals]
+
+    def check(operation: Operation) -> None:
+        assert client.refusal(operation.method, address_of(api, operation)) in expected
+
+    assert failures(authenticated(api), check) == {}
 
 
-@each(AUTHENTICATED)
-def test_call_without_scope_is_refused(api: VendorApi, operation: Operation) -> None:
-    scopes = set(tokens.SCOPES) - {operation.scope}
-    client = signed_client(api, make_user("olga", admin=True), scopes)
-    expected = api.describe(MissingScopeError(operation.scope))
-    assert client.refusal(operation.method, address_of(api, operation)) == status_and_code(expected)
+@pytest.mark.once
+@EACH_API
+def test_call_without_scope_is_refused(api: VendorApi) -> None:
+    user = make_user("olga", admin=True)
+
+    def check(operation: Operation) -> None:
+        client = signed_client(api, user, set(tokens.SCOPES) - {operation.scope})
+        expected = api.describe(MissingScopeError(operation.scope))
+        assert client.refusal(operation.method, address_of(api, operation)) == status_and_code(expected)
+
+    assert failures(authenticated(api), check) == {}
 
 
 # --- what is answered --------------------------------------------------------------------------------------
 
 
-@each([(api, operation) for api, operation in ROWS if operation.support is Support.REFUSED])
-def test_refused_operation_answers_with_its_note(api: VendorApi, operation: Operation) -> None:
+@pytest.mark.once
+@EACH_API
+def test_refused_operation_answers_with_its_note(api: VendorApi) -> None:
     client = signed_client(api, make_user("olga", admin=True))
-    answer = client.send(operation.method, address_of(api, operation))
-    status, code, message = read_error(api, answer)
-    assert (status, code) == error(api, ErrorKind.UNSUPPORTED)
-    assert operation.note in message
+
+    def check(operation: Operation) -> None:
+        answer = client.send(operation.method, address_of(api, operation))
+        status, code, message = read_error(api, answer)
+        assert (status, code) == error(api, ErrorKind.UNSUPPORTED)
+        assert operation.note in message
+
+    refused = [operation for operation in api.operations if operation.support is Support.REFUSED]
+    assert failures(refused, check) == {}
 
 
 @EACH_API
@@ -273,23 +316,34 @@ def wrong_requests(operation: Operation) -> Iterator[WrongRequest]:
             yield WrongRequest(one.name, query, body)
 
 
-@each([(api, operation) for api, operation in ROWS if operation.view is not None and operation.parameters])
-def test_value_of_wrong_type_is_refused_in_shape_of_vendor(api: VendorApi, operation: Operation) -> None:
+@EACH_API
+def test_value_of_wrong_type_is_refused_in_shape_of_vendor(api: VendorApi) -> None:
     client = signed_client(api, make_user("olga", admin=True))
     expected = status_and_code(api.describe_wrong_values([WrongValue("x", "string")]))
-    for wrong in wrong_requests(operation):
-        body = wrong.body if operation.method in {"POST", "PUT", "PATCH", "DELETE"} else None
-        answer = client.send(operation.method, address_of(api, operation), body, **wrong.query)
-        status, code, message = read_error(api, answer)
-        assert ((status, code), wrong.name in message) == (expected, True), (wrong, answer.content)
+
+    def check(operation: Operation) -> None:
+        for wrong in wrong_requests(operation):
+            body = wrong.body if operation.method in {"POST", "PUT", "PATCH", "DELETE"} else None
+            answer = client.send(operation.method, address_of(api, operation), body, **wrong.query)
+            status, code, message = read_error(api, answer)
+            assert ((status, code), wrong.name in message) == (expected, True), (wrong, answer.content)
+
+    assert failures([each for each in answered(api) if each.parameters], check) == {}
 
 
-@each(
-    [(api, operation) for api, operation in ROWS if operation.view is not None and operation.method != "GET"]
-)
+def answered(api: VendorApi) -> list[Operation]:
+    """Return the operations that do something."""
+    return [operation for operation in api.operations if operation.view is not None]
+
+
+@EACH_API
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"null", b'"x"', b"[" * 100_000], ids=repr)
-def test_body_that_is_no_object_never_fails(api: VendorApi, operation: Operation, body: bytes) -> None:
+def test_body_that_is_no_object_never_fails(api: VendorApi, body: bytes) -> None:
     client = signed_client(api, make_user("olga", admin=True))
-    answer = client.send(operation.method, address_of(api, operation), body)
-    assert answer.status_code < 500
-    read_json(answer)
+
+    def check(operation: Operation) -> None:
+        answer = client.send(operation.method, address_of(api, operation), body)
+        assert answer.status_code < 500
+        read_json(answer)
+
+    assert failures([each for each in answered(api) if each.method != "GET"], check) == {}

@@ -291,11 +291,11 @@ async def test_output_mount_remains_root_after_job_and_shared_mount_does_not(
     )
     job = start(only, "echo result > /out/model; ls /lent", mounts=mounts)
     roots = (await job.ask("look")).told["roots"]
-    assert [root["label"] for root in roots] == ["/job", "/out", "/lent"]
+    assert [root["label"] for root in roots] == ["/job", "/out", "/lent", "/job-checkpoints"]
     assert (await job.ask("look", "model", root=roots[1]["name"])).data == b"result\n"
     job.end()
     left = (await job.ask("look")).told["roots"]
-    assert [root["label"] for root in left] == ["/job", "/out"]
+    assert [root["label"] for root in left] == ["/job", "/out", "/job-checkpoints"]
     assert (await job.ask("look", "model", root=left[1]["name"])).data == b"result\n"
 
 
@@ -304,13 +304,14 @@ async def test_output_in_working_folder_is_listed_as_root(bench: LocalBench) -> 
     job = start(bench, 'echo result > "$PAI_OUTPUT_DIR/model"', mounts=(output,))
     for live in (True, False):
         told = (await job.ask("look")).told
-        assert [root["label"] for root in told["roots"]] == ["/job", "/job/output"], live
+        assert [root["label"] for root in told["roots"][:2]] == ["/job", "/job/output"], live
+        assert [root["label"].endswith("checkpoints") for root in told["roots"][2:]] == [True], live
         assert (await job.ask("look", "model", root=told["roots"][1]["name"])).data == b"result\n"
         if live:
             job.end()
     (job.work / "output").rename(job.work / "moved")
     (job.work / "output").symlink_to("/etc")
-    assert [root["label"] for root in (await job.ask("look")).told["roots"]] == ["/job"]
+    assert "/job/output" not in [root["label"] for root in (await job.ask("look")).told["roots"]]
 
 
 # --- zip --------------------------------------------------------------------------------------------------

@@ -285,7 +285,7 @@ RULES = CodeRules(
 def test_code_address_is_interpreted_as_by_git(uri: str, reason: str) -> None:
     source = CodeSource(uri=uri)
     layer = MountPlanner(
-        MountSettings(Folders(), {}),
+        MountSettings(Folders()),
         MountContext(Requester("w", "alice"), (0, 0), "j", Isolation.PERSONS, True, True, True),
     )
     if not reason:

@@ -229,7 +229,7 @@ def test_auth_file_of_hdfs_is_read_as_the_person(hdfs: StandInHdfs) -> None:
     hdfs.files["/wrong"] = b"one\n"
     rules = remotes.DataRules(inside=remotes.named_hosts((hdfs.endpoint,)), hdfs=hdfs.settings)
     layer = MountPlanner(
-        MountSettings(Folders(), {}, data=rules),
+        MountSettings(Folders(), data=rules),
         MountContext(Requester("w", "alice"), (0, 0), "j", Isolation.PERSONS, True, True, True),
     )
     said = authfile.login(f"{hdfs.name}/auth", layer)
@@ -260,6 +260,18 @@ def test_auth_file_of_hdfs_is_read_as_the_person(hdfs: StandInHdfs) -> None:
         (tar(("a", "1"), ("a", "2")), "exists"),
         (tar(("a", "0" * 101)), "holds more than 100 bytes"),
         (b"no archive", "no archive"),
+    ],
+    ids=[
+        "parent",
+        "absolute",
+        "link",
+        "link up",
+        "link in path",
+        "hard link",
+        "fifo",
+        "twice",
+        "large",
+        "text",
     ],
 )
 def test_hostile_archive_writes_nothing_outside_its_folder(

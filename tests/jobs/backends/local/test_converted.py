@@ -8,7 +8,7 @@ import pytest
 from jobs import dialects
 from jobs.backends.base import Refused
 from jobs.backends.staging.code_sources import RegisteredCode
-from jobs.backends.staging.storage_map import Dataset
+from jobs.facilities import StorageMapping
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.spec import Resources
 from jobs.states import TERMINAL, State
@@ -17,16 +17,8 @@ from tests.jobs.backends.local import goods
 from tests.seeds import SEEDS, Seed, converted
 from tests.waiting import wait_for
 
-SAYS = {
-    "helloworld.json": "nvidia-smi",
-    "jupyter.json": "jupyter",
-    "dlc-sdk-quota.json": "Hello World",
-    "dlc-sdk-spot-discount.json": "Hello World",
-    "dlc-sdk-spot-price.json": "Hello World",
-    "tfjob.params": "good",
-    "tfjob-one-line.params": "good",
-}
-"""File → what is in its log: its own first words, or the shell's about a program that is not here."""
+SAYS = {seed.file: seed.says for seed in SEEDS if seed.says}
+"""File → what is in its log."""
 
 LOOK = "cat /mnt/data/file /mnt/cluster/file /root/code/file 2>/dev/null; true"
 
@@ -89,12 +81,12 @@ def test_vendor_sample_runs_once_admin_maps_its_resources(target: str, tmp_path:
             "engine": "none",
             "allow_plain": True,
             "folders": (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),),
-            "datasets": {
-                "d-example": Dataset(sets, "/mnt/data"),
-                "d-*****": Dataset(sets, "/mnt/data"),
-                "pfs://pfs-pxE6jz": Dataset(sets, "/mnt/cluster"),
-            },
             "code_sources": {"code-****": RegisteredCode(f"file://{place}/repo", path="/root/code")},
+        },
+        {
+            "d-example": StorageMapping(sets, "/mnt/data"),
+            "d-*****": StorageMapping(sets, "/mnt/data"),
+            "pfs://pfs-pxE6jz": StorageMapping(sets, "/mnt/cluster"),
         },
     )
     for seed in {seed.file: seed for seed in SEEDS if seed.file in NEEDS_MORE}.values():

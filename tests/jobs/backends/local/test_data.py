@@ -22,8 +22,8 @@ import pytest
 from jobs.backends.base import Observation, Person, Refused
 from jobs.backends.local.machine import detect_isolation
 from jobs.backends.staging import remotes
-from jobs.backends.staging.storage_map import Dataset
 from jobs.data_mover import guard, main
+from jobs.facilities import StorageMapping
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
@@ -96,13 +96,13 @@ def test_data_mount_is_fetched_for_job_and_changes_are_written_back(bench: Local
 
 def test_mapped_address_is_copied_with_keys_of_settings(tmp_path: Path, bucket: Store) -> None:
     store: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
-    datasets = {
-        "oss://vendor.oss-cn-beijing.aliyuncs.com": Dataset(bucket="s3://sets/team", **store),
-        "oss://vendor.oss-cn-beijing.aliyuncs.com/public": Dataset(
+    storage = {
+        "oss://vendor.oss-cn-beijing.aliyuncs.com": StorageMapping(bucket="s3://sets/team", **store),
+        "oss://vendor.oss-cn-beijing.aliyuncs.com/public": StorageMapping(
             bucket="s3://sets/public", read_only=True, **store
         ),
     }
-    bench = LocalBench(tmp_path, {"datasets": datasets})
+    bench = LocalBench(tmp_path, storage=storage)
     bucket.put_at("team/in/one.txt", "one\n")
     bucket.put_at("public/two.txt", "two\n")
     host = "oss://vendor.oss-cn-beijing.aliyuncs.com"

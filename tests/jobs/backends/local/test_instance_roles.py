@@ -40,15 +40,16 @@ def test_token_of_role_is_a_file_of_the_jobs_user_in_every_isolation(
 
 
 @pytest.mark.parametrize(
-    ("network", "provider", "why"), [("host", "aws", "role_without_network"), ("own", "", "role_unknown")]
+    ("network", "image", "provider", "why"),
+    [("host", "any", "aws", "role_without_network"), ("own", "", "", "role_unknown")],
 )
 def test_job_of_role_that_gives_no_credentials_is_refused(
-    bench_of: Callable[..., LocalBench], network: str, provider: str, why: str
+    bench_of: Callable[..., LocalBench], network: str, image: str, provider: str, why: str
 ) -> None:
-    bench = bench_of(network=network)
+    bench = bench_of(network=network, engine="podman" if image else "none")
     if network == "own" and machine.network_lacks(bench.backend.isolation()):
         pytest.skip("no networks of jobs' own here")
-    asked = bench.submission(role("true"))
+    asked = bench.submission(role("true", image=image))
     spec = asked.spec.model_copy(update={"instance_role": "acs:ram::1:role/x"})
     with pytest.raises(Refused) as refused:
         bench.backend.submit(replace(asked, spec=spec, role_provider=provider))

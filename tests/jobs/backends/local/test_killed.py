@@ -21,7 +21,16 @@ from jobs.faults import POINTS
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
-from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
+from jobs.spec import (
+    CodeSource,
+    CompletionPolicy,
+    EndSignal,
+    Mount,
+    MountPurpose,
+    PodContainer,
+    Requirements,
+    Resources,
+)
 from jobs.states import REPLICA_TERMINAL, TERMINAL, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local.goods import repository, wheel
@@ -36,6 +45,7 @@ NETWORK = [point for point in MINE if point.startswith("network.")]
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
 AFTER_THE_START = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
 PREPARING = ("wrapper.copied", "wrapper.fetched", "wrapper.installed")
+INIT = "wrapper.init_ended"
 
 WORKER = """
 echo started >> {judge}/starts
@@ -93,7 +103,7 @@ def _survive(hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path) -> N
     faults = tmp_path / "faults"
     faults.mkdir()
     (faults / point).write_text(how)
-    submission = _submission(bench, place if point in PREPARING else None)
+    submission = _submission(bench, place if point in PREPARING else None, has_init=point == INIT)
     if point == "local.stop_written":  # nothing else is to end it before
         longer = submission.spec.model_copy(update={"time_limit_s": 600})
         submission = replace(submission, spec=longer)
@@ -111,10 +121,11 @@ def _survive(hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path) -> N
     _check_the_end(bench, handle, seen, point, how)
 
 
-def _submission(bench: LocalBench, place: Path | None) -> Submission:
+def _submission(bench: LocalBench, place: Path | None, *, has_init: bool = False) -> Submission:
     """Passes every point: the short one succeeds, the worker is warned and then ended by the time limit.
 
-    With a `place` code is copied and fetched from there, and a package installed, before that.
+    With `has_init` the worker has an init container.  With a `place` code is copied and fetched from there,
+    and a package installed, before that.
     """
     prepared: dict[str, Any] = {}
     if place is not None:
@@ -129,9 +140,11 @@ def _submission(bench: LocalBench, place: Path | None) -> Submission:
         }
     enough = ROOM if prepared else SMALL
     policy = CompletionPolicy(min_failed=1)
+    noted = ("sh", "-c", f"echo started >>{bench.judge}/inits")
+    init = (PodContainer(name="init", command=noted),) if has_init else ()
     return bench.submission(
         role("exit 0", name="short", completion=policy, resources=enough),
-        role(WORKER.format(judge=bench.judge), completion=policy, resources=enough),
+        role(WORKER.format(judge=bench.judge), completion=policy, resources=enough, init_containers=init),
         time_limit_s=20 if prepared else 1,
         end_signal=EndSignal(signal="USR1", seconds_before=1),
         grace_s=1,
@@ -184,6 +197,7 @@ def _check_the_end(bench: LocalBench, handle: Handle, seen: Observation, point: 
     worker = replica(seen)
     starts = _lines(bench.judge / "starts")
     assert len(starts) <= 1, "it ran twice"
+    assert _lines(bench.judge / "inits") == ["started"] * (point == INIT)
     lost = how == "KILL" and point in AFTER_THE_START
     if not lost:
         stopped = point == "local.stop_written"

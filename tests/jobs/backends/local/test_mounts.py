@@ -14,7 +14,7 @@ import pytest
 from jobs.backends.base import Person, Refused
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.machine import detect_isolation
-from jobs.backends.staging.storage_map import Dataset
+from jobs.facilities import StorageMapping
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import Plan
@@ -33,16 +33,19 @@ def settings_for(place: Path) -> dict[str, Any]:
     }
     return {
         "folders": tuple(SharedFolderRule.from_settings(path, more) for path, more in said.items()),
-        "datasets": {
-            "d-1": Dataset(str(place / "sets"), "/mnt/one"),
-            "d-2": Dataset(str(place / "sets")),
-            "d-3": Dataset(str(place)),
-            "pfs://pfs-9": Dataset(str(place / "out")),
-            "pfs://pfs-9/deep": Dataset(str(place / "sets")),
-            "cpfs://c-1": Dataset(str(place / "out"), read_only=True),
-            "cpfs://c-1/theirs": Dataset(str(place / "out"), workspaces=("speech",)),
-        },
         "file_system": str(place / "store"),
+    }
+
+
+def storage_at(place: Path) -> dict[str, StorageMapping]:
+    return {
+        "d-1": StorageMapping(str(place / "sets"), "/mnt/one"),
+        "d-2": StorageMapping(str(place / "sets")),
+        "d-3": StorageMapping(str(place)),
+        "pfs://pfs-9": StorageMapping(str(place / "out")),
+        "pfs://pfs-9/deep": StorageMapping(str(place / "sets")),
+        "cpfs://c-1": StorageMapping(str(place / "out"), read_only=True),
+        "cpfs://c-1/theirs": StorageMapping(str(place / "out"), is_admitted=False),
     }
 
 
@@ -50,7 +53,7 @@ def settings_for(place: Path) -> dict[str, Any]:
 def bench(tmp_path: Path, place: Path) -> Iterator[LocalBench]:
     if detect_isolation(sys.executable) is not Isolation.PERSONS:
         pytest.skip("user ids for every person need root and mount namespaces")
-    made = LocalBench(tmp_path, settings_for(place))
+    made = LocalBench(tmp_path, settings_for(place), storage_at(place))
     yield made
     made.close()
 
@@ -151,11 +154,7 @@ def test_dataset_mount_resolves_to_folder_named_in_settings(bench: LocalBench, p
     assert run(bench, "cat /mnt/one/file", Mount(id="d-1")) == ["of the set"]
     assert run(bench, "cat /two/file", Mount(id="d-2", path="/two")) == ["of the set"]
     assert why(bench, Mount(id="d-2")) == {"why": "mount_without_path", "id": "d-2"}
-    assert why(bench, Mount(id="d-9", path="/x")) == {
-        "why": "mount_unknown",
-        "id": "d-9",
-        "setting": "datasets",
-    }
+    assert why(bench, Mount(id="d-9", path="/x")) == {"why": "mount_unknown", "id": "d-9"}
     assert why(bench, Mount(id="d-3", path="/x"))["why"] == "mount_not_allowed"
 
 
@@ -178,7 +177,7 @@ def test_mapped_storage_is_read_only_and_for_its_workspaces_where_settings_say_s
     assert lines == ["shut"]
     assert not (place / "out" / "x").exists()
     output = Mount(uri="cpfs://c-1", path="/mnt/r", purpose=MountPurpose.OUTPUT)
-    assert why(bench, output)["why"] == "mount_read_only"
+    assert why(bench, output)["why"] == "storage_read_only"
     refused = why(bench, Mount(uri="cpfs://c-1/theirs/x", path="/mnt/r"))
     assert (refused["why"], refused["place"]) == ("storage_not_allowed", "cpfs://c-1/theirs/x")
 
@@ -355,6 +354,22 @@ def test_plan_without_mounts_is_readable_by_earlier_releases(bench: LocalBench, 
         wait_until_over(backend, handle)
         written = json.loads((bench.attempt(handle) / "plan.json").read_text())
         formats[name] = written["format"]
-        assert ("bounds" in written) == bool(mounts)
         assert json.loads(json.dumps(Plan.load(written).dump())) == written
-    assert formats == {"none": 1, "some": 2}
+    assert formats == {"none": 2, "some": 2}
+
+
+def test_home_folder_outlives_the_job_and_is_closed_to_others(bench: LocalBench, place: Path) -> None:
+    homes = place / "homes"
+    homes.mkdir(mode=0o755)
+    bench.config = replace(bench.config, homes=str(homes), show=(*bench.config.show, homes))
+    bench.backend = LocalBackend(bench.config)
+    alice, bob = Person("alice", 7), Person("robert", 8, "bob")
+    assert run(bench, 'pwd; cd "$JOB_CONSOLE_HOME_FOLDER"; pwd; echo secret > notes', person=alice)[1] == (
+        "/home/alice"
+    )
+    look = f"cat /home/alice/notes; cat {homes}/alice/notes; echo $?; touch /home/bob/mine; echo /home/[ab]*"
+    assert run(bench, f"exec 2>/dev/null; {look}", person=bob) == ["1", "/home/bob"]
+    assert run(bench, "cat /home/alice/notes", person=alice) == ["secret"]
+    assert run(bench, "echo ${JOB_CONSOLE_HOME_FOLDER-none}", person=Person("..", 9)) == ["none"]
+    assert [each.stat().st_mode & 0o777 for each in sorted(homes.iterdir())] == [0o700, 0o700]
+    assert (homes / "alice").stat().st_uid != (homes / "bob").stat().st_uid

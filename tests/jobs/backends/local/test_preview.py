@@ -99,7 +99,8 @@ def test_preview_lists_mounts_ports_and_packages(local: LocalBench) -> None:
         requirements=Requirements(packages=("six==1.16",)),
     )
     [shown] = local.backend.render(submission).roles
-    assert shown.mounts == (("/scratch", "empty", False),)
+    assert shown.mounts[0] == ("/scratch", "empty", False)
+    assert shown.env["CHECKPOINT_DIR"] == shown.mounts[1][0] == "/job-checkpoints"
     assert shown.ports == (("board", 0, 2),)
     assert "# packages: six==1.16\n" in shown.script
     assert "# port: board any x2\n" in shown.script

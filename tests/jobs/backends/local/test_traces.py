@@ -10,6 +10,7 @@ import pytest
 from jobs.backends.base import LogState, ReplicaRef, Unreachable
 from jobs.backends.local import allocations
 from jobs.node.supervisor.layout import Layout
+from jobs.node.wrapper.log_times import ENTRY
 from jobs.spec import Resources
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
@@ -59,16 +60,15 @@ def test_log_of_several_megabytes_arrives_whole(local: LocalBench) -> None:
     assert len(log_of(local.backend, handle)) == path.stat().st_size > 10_000_000
 
 
-def test_log_index_records_size_over_time(local: LocalBench) -> None:
-    handle = local.backend.submit(local.submission(role("echo one; sleep 4; echo two")))
-    before = time.time()
+def test_log_times_tell_when_each_output_came(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo one; sleep 1; echo two; date +%s%3N")))
+    before = time.time() * 1000
     wait_until_over(local.backend, handle)
-    lines = (local.attempt(handle) / "logs/worker-0.index").read_text().splitlines()
-    moments = [(float(moment), int(size)) for moment, size in (line.split() for line in lines)]
-    assert moments == sorted(moments)
-    assert [size for _, size in moments] == [4, 8]
-    assert before - 5 < moments[0][0] < moments[-1][0] < time.time() + 1
-    assert moments[-1][0] - moments[0][0] > 1
+    data = (local.attempt(handle) / "logs/worker-0.times").read_bytes()
+    (first, began), (second, at) = ENTRY.iter_unpack(data)
+    assert (first, second) == (0, 4)
+    assert before <= began <= at - 900
+    assert abs(at - int(log_of(local.backend, handle).split()[-1])) < 200
 
 
 def test_bell_rings_on_attempt_change(local: LocalBench) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.local import gpus
-from jobs.backends.measures import Measuring, Use
+from jobs.backends.measures import Measuring, Transferred, Use
 from jobs.spec import Resources
 from tests.jobs.backends.benches import LocalBench, role, wait_until_over
 from tests.waiting import wait_for
@@ -94,17 +94,48 @@ def test_cpu_and_memory_use_cover_all_processes(local: LocalBench) -> None:
             use = measured(local, handle)
         except StopIteration:
             return False
-        return use.cpu_s > 0.5 and use.memory_mib >= 100
+        return (use.cpu_s or 0) > 0.5 and (use.memory_mib or 0) >= 100
 
     wait_for(works, 60, 0.2)
     use = measured(local, handle)
     assert (use.role, use.index, use.gpu_percents) == ("worker", 0, ())
     later = measured(local, handle)
-    assert later.cpu_s >= use.cpu_s
+    assert (later.cpu_s or 0) >= (use.cpu_s or 0)
     local.backend.stop(handle, grace_s=0, signal="KILL")
     wait_until_over(local.backend, handle)
     with pytest.raises(StopIteration):
         measured(local, handle)
+
+
+NETWORK_AND_DISK = """\
+dd if=/dev/zero of=file bs=1M count=8 conv=fsync
+python3 -c '
+import socket
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(2000):
+    sender.sendto(bytes(1000), ("192.0.2.1", 9))'
+exec sleep 60
+"""
+
+
+def test_disk_and_network_use_are_the_replicas_own(local: LocalBench) -> None:
+    """What children that have ended wrote counts too."""
+    roles = role("exec sleep 60", name="quiet"), role(NETWORK_AND_DISK, name="loud")
+    handle = local.backend.submit(local.submission(*roles))
+
+    def look(name: str) -> Transferred:
+        uses = local.backend.measure([handle]).get(handle, ())
+        return next((use.transferred for use in uses if use.role == name), Transferred())
+
+    def wrote_and_sent() -> bool:
+        found = look("loud")
+        return (found.disk_written or 0) >= 8 << 20 and (found.sent is None or found.sent > 2000 * 1000)
+
+    wait_for(wrote_and_sent, 60, 0.2)
+    quiet = look("quiet")
+    assert (quiet.disk_written or 0) < 1 << 20
+    assert (quiet.sent is not None) == local.config.has_own_network(local.backend.isolation())
+    assert (quiet.sent or 0) < 1 << 20
 
 
 def test_gpus_known_only_from_settings_are_not_measured(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from jobs.backends.remote import attempts, bundle, relay_ingest
 from jobs.backends.remote.relay_ingest import AttemptOver, InvalidMessage, UnknownAttempt
 from jobs.node import relay
+from jobs.node.frameworks import sanity
 from jobs.node.supervisor import announced_ports
 
 KEY = "b1-job1-1"
@@ -198,6 +199,7 @@ def test_changing_files_retain_latest_value_by_timestamp(attempt: Attempt) -> No
     for name in (
         "run-1/steps/worker-0",
         f"run-1/work/worker-0/{announced_ports.NAME}",
+        f"run-1/work/worker-0/{sanity.FILE}",
         "run-1/doors/worker-1.said",
     ):
         attempt.send((name, 0, b"later", 2000))

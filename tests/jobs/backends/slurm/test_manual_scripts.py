@@ -68,7 +68,7 @@ def test_shown_script_differs_from_sent_only_in_place_and_name(on_slurm: SlurmBe
     lines = on_slurm.backend.render(submission).roles[0].script.splitlines()
     others = [line[2:] for line in difflib.ndiff(lines, sent.splitlines()) if line[0] in "-+"]
     flags = ("#SBATCH --job-name", "#SBATCH --chdir", "#SBATCH --o", "# The console sends it")
-    known = (*flags, "folder=", "by_hand=")
+    known = (*flags, "folder=", "checkpoints=", "by_hand=")
     assert [line for line in others if not line.startswith(known)] == []
     wait_until_over(on_slurm.backend, handle)
 

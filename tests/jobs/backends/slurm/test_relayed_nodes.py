@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -27,6 +28,7 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.script import node_preflight
 from jobs.backends.slurm.status import recovery
 from jobs.node import relay
+from jobs.node.wrapper.log_times import ENTRY
 from jobs.spec import CodeSource, NodeChoice, SecretRef
 from jobs.states import ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Supplied, Tree
@@ -141,7 +143,12 @@ def test_two_node_job_is_followed_while_running(apart: SlurmBench, nodes_folder:
     seen = wait_until_over(apart.backend, handle, PATIENCE_S)
     assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED)
     for name in ("a", "b"):
-        assert log_of(apart.backend, handle, name).endswith("end\n")
+        said = log_of(apart.backend, handle, name)
+        assert said.endswith("end\n")
+        times = next(folder.glob(f"run-1/logs/{name}-0.times")).read_bytes()
+        (first, began), (last, ended) = ENTRY.iter_unpack(times)
+        assert (first, last) == (0, len(said) - len("end\n"))
+        assert began < ended <= time.time() * 1000
     wait_for(lambda: not list(nodes_folder.glob("*/job*")))
     assert not (folder / "secrets").exists()
 
@@ -278,3 +285,20 @@ async def test_uploads_reach_relayed_job_and_sessions_enter(apart: SlurmBench) -
     apart.backend.stop(handle, grace_s=0, signal="KILL")
     seen = await asyncio.to_thread(wait_until_over, apart.backend, handle, PATIENCE_S)
     assert seen.state is State.STOPPED
+
+
+def test_role_credentials_reach_relayed_node_and_are_removed(apart: SlurmBench) -> None:
+    reads = (
+        "import os, urllib.request as r; e = os.environ; "
+        "t = open(e['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE']).read(); "
+        "q = r.Request(e['AWS_CONTAINER_CREDENTIALS_FULL_URI'], headers={'Authorization': t}); "
+        "print(r.urlopen(q).read().decode())"
+    )
+    command = role(f'exec {sys.executable} -c "{reads}"', nodes=on("cpu1"))
+    submission = replace(apart.submission(command, instance_role="default"), role_provider="aws")
+    answer = '{"Token": "t", "Expiration": "2999-01-01T00:00:00Z"}'
+    handle = apart.backend.submit(submission)
+    apart.backend.put_credentials(handle, answer)
+    seen = wait_until_over(apart.backend, handle, timeout=PATIENCE_S)
+    assert (seen.state, log_of(apart.backend, handle)) == (State.SUCCEEDED, f"{answer}\n")
+    assert apart.backend.credentials_age_s(handle) is None

@@ -6,21 +6,23 @@ import hashlib
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jobs.backends.base import Handle, Observation, Refused
+from jobs.backends.base import Handle, NotSubmitted, Observation, Refused
 from jobs.backends.slurm.backend import SlurmBackend
-from jobs.backends.staging.storage_map import Dataset
+from jobs.facilities import StorageMapping
 from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, SecretRef, Software
 from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.hdfs import StandInHdfs, hdfs, tar
+from tests.jobs.backends.local.buckets import Store, bucket
 from tests.jobs.backends.local.goods import wheel
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 
-__all__ = ["hdfs"]
+__all__ = ["bucket", "hdfs"]
 
 
 def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
@@ -129,11 +131,16 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 
 def test_packages_are_installed_once_for_all_jobs_of_the_person(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    """Their index is a folder that is mounted."""
     wheel(tmp_path)
-    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    asked = Requirements(packages=("tiny==1.0",))
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/mnt/wheels", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    more: dict[str, Any] = {
+        "env": env,
+        "mounts": (Mount(uri=str(tmp_path), path="/mnt/wheels"),),
+        "requirements": Requirements(packages=("tiny==1.0",)),
+    }
     for words in ("Successfully installed", "as they were installed before"):
-        handle, seen = run(on_slurm, role("tiny-says"), env=env, requirements=asked)
+        handle, seen = run(on_slurm, role("tiny-says"), **more)
         log = log_of(on_slurm.backend, handle)
         assert seen.state is State.SUCCEEDED, log
         assert words in log
@@ -175,22 +182,47 @@ def test_mapped_address_is_folder_of_nodes(on_slurm: SlurmBench, tmp_path: Path)
     data = tmp_path / "data" / "sets"
     data.mkdir(parents=True)
     (data / "word").write_text("known\n")
-    datasets = {
-        "pfs://pfs-1": Dataset(str(tmp_path / "data"), read_only=True),
-        "pfs://pfs-1/theirs": Dataset(str(tmp_path), workspaces=("speech",)),
+    storage = {
+        "pfs://pfs-1": StorageMapping(str(tmp_path / "data"), read_only=True),
+        "pfs://pfs-1/theirs": StorageMapping(str(tmp_path), is_admitted=False),
     }
-    backend = type(on_slurm.backend)(replace(on_slurm.config, datasets=datasets))
+    backend = on_slurm.backend
     command = "cat /mnt/cluster/word; (echo no >/mnt/cluster/x) 2>/dev/null || echo shut"
     mount = Mount(uri="pfs://pfs-1/sets", path="/mnt/cluster")
-    handle = backend.submit(on_slurm.submission(role(command), mounts=(mount,)))
+    handle = backend.submit(on_slurm.submission(role(command), mounts=(mount,), storage=storage))
     seen = wait_until_over(backend, handle, timeout=90)
     assert log_of(backend, handle) == "known\nshut\n"
     assert seen.state is State.SUCCEEDED
     for uri, why in (("theirs/x", "storage_not_allowed"), ("../x", "mount_not_allowed")):
         refused = Mount(uri=f"pfs://pfs-1/{uri}", path="/mnt/cluster")
         with pytest.raises(Refused) as caught:
-            backend.submit(on_slurm.submission(role("true"), mounts=(refused,)))
+            backend.submit(on_slurm.submission(role("true"), mounts=(refused,), storage=storage))
         assert caught.value.reason.params["why"] == why
+
+
+def test_mapped_bucket_is_copied_in_by_signed_addresses(on_slurm: SlurmBench, bucket: Store) -> None:
+    bucket.put_at("team/in/one.txt", "one\n")
+    bucket.put_at("team/in/sub dir/two.txt", "two\n")
+    host = "oss://vendor.oss-cn-beijing.aliyuncs.com"
+    keys: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
+    storage = {host: StorageMapping(bucket="s3://sets/team", **keys)}
+    mount = Mount(uri=f"{host}/in", path="/mnt/in", read_only=True)
+    command = "cat /mnt/in/one.txt '/mnt/in/sub dir/two.txt'; touch /mnt/in/x 2>/dev/null || echo shut"
+    handle, seen = run(on_slurm, role(command, replicas=2), mounts=(mount,), storage=storage)
+    log = log_of(on_slurm.backend, handle)
+    assert seen.state is State.SUCCEEDED, log
+    assert log.splitlines()[-3:] == ["one", "two", "shut"]
+    kept = [path for path in on_slurm.root.rglob("*") if path.is_file()]
+    assert not any(b"s3cretkey" in path.read_bytes() for path in kept), "the job never had the key"
+    assert not [path for path in kept if path.name == "bucket-login"]
+    writable = mount.model_copy(update={"read_only": False})
+    with pytest.raises(Refused) as refused:
+        on_slurm.backend.submit(on_slurm.submission(mounts=(writable,), storage=storage))
+    assert refused.value.reason.params["why"] == "bucket_not_writable"
+    other = {host: replace(storage[host], bucket="s3://nowhere")}
+    with pytest.raises(NotSubmitted) as not_sent:
+        on_slurm.backend.submit(on_slurm.submission(mounts=(mount,), storage=other))
+    assert "bucket" in str(not_sent.value.reason.params["detail"]).lower()
 
 
 def test_missing_mount_fails_job_with_reason(on_slurm: SlurmBench) -> None:
@@ -209,7 +241,7 @@ REFUSED = [
     ({"code": CodeSource(uri="https://git.example.org/x", branch="a b")}, "code_ref"),
     ({"code": CodeSource(uri=f"upload://{'0' * 64}")}, "code_no_upload"),
     ({"secret_env": {"X": SecretRef(name="gone")}}, "no_secret"),
-    ({"instance_role": "acs:ram::1:role/trainer"}, "role_without_network"),
+    ({"instance_role": "acs:ram::1:role/trainer"}, "role_unknown"),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.form.rules import Effect, Section
-from jobs.spec import Check, Framework
+from jobs.spec import Check, FaultTolerance, Framework
 from tests.jobs.form.cases.base import BOTH, GPUS, LINGJUN, PUBLIC, QUOTA, Case, job, role
 
 CASES = (
@@ -11,7 +11,7 @@ CASES = (
         "aimaster_costs",
         BOTH,
         Section.FAULTS,
-        job(fault_tolerance=Check(enabled=True)),
+        job(fault_tolerance=FaultTolerance(enabled=True)),
         QUOTA,
         "fault_tolerance.enabled",
         Effect.TELL,
@@ -20,7 +20,7 @@ CASES = (
         "aimaster_costs_public",
         BOTH,
         Section.FAULTS,
-        job(fault_tolerance=Check(enabled=True)),
+        job(fault_tolerance=FaultTolerance(enabled=True)),
         PUBLIC,
         "fault_tolerance.enabled",
         Effect.TELL,
@@ -29,7 +29,7 @@ CASES = (
         "aimaster_not_here",
         (),
         Section.FAULTS,
-        job(fault_tolerance=Check(enabled=True)),
+        job(fault_tolerance=FaultTolerance(enabled=True)),
         QUOTA,
         "fault_tolerance.enabled",
         Effect.TELL,
@@ -38,12 +38,12 @@ CASES = (
         "aimaster_frameworks",
         BOTH,
         Section.FAULTS,
-        job(framework=Framework.XGBOOST, fault_tolerance=Check(enabled=True)),
+        job(framework=Framework.XGBOOST, fault_tolerance=FaultTolerance(enabled=True)),
         QUOTA,
         "fault_tolerance.enabled",
         Effect.OFF,
         True,
-        less=(job(framework=Framework.PYTORCH, fault_tolerance=Check(enabled=True)), QUOTA),
+        less=(job(framework=Framework.PYTORCH, fault_tolerance=FaultTolerance(enabled=True)), QUOTA),
     ),
     Case(
         "sanity_check_where",
@@ -52,7 +52,7 @@ CASES = (
         job(role(resources=GPUS), framework=Framework.PYTORCH, sanity_check=Check(enabled=True)),
         QUOTA,
         "sanity_check.enabled",
-        Effect.OFF,
+        Effect.TELL,
         True,
         less=(
             job(role(resources=GPUS), framework=Framework.PYTORCH, sanity_check=Check(enabled=True)),

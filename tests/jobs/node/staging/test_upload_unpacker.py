@@ -233,7 +233,10 @@ def test_plan_format_with_trees_is_used_only_for_uploads(bench: LocalBench) -> N
     supplied = of_files(bench, FILES)
     tree = supplied.tree.id
     backend = LocalBackend(replace(bench.config, network="host"))  # an own network has a later format
-    for uploads, number in (({tree: supplied}, layout.FORMAT_WITH_TREES), ({}, layout.FORMAT)):
+    for uploads, number in (
+        ({tree: supplied}, layout.FORMAT_WITH_TREES),
+        ({}, layout.FORMAT_WITH_PROVISIONS),
+    ):
         code = CodeSource(uri=address(tree)) if uploads else None
         handle = backend.submit(bench.submission(role("true"), uploads=uploads, code=code))
         wait_until_over(backend, handle)

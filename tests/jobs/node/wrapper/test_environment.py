@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from hashlib import md5
 from typing import Any
 
@@ -202,6 +203,11 @@ def test_environment_of_pytorch_spans_replicas_and_knows_minimum() -> None:
     }
     assert {name: env.get(name) for name in expected} == expected
     assert "PET_MASTER_ADDR" not in env
+    limited = replace(elastic, restarts=0)
+    restarts = [
+        env_of(a_plan(each, framework="elasticbatch"), 0)["PET_MAX_RESTARTS"] for each in (elastic, limited)
+    ]
+    assert restarts == ["3", "0"]
     odd = env_of(a_plan(elastic, framework="pytorch", env={"NPROC_PER_NODE": "$(id)"}), 0)
     assert odd["PET_NPROC_PER_NODE"] == "1"
 

@@ -15,7 +15,7 @@ from jobs.assets import resolution
 from jobs.client import job_building
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
-from jobs.facilities import Facilities, SharedFolder, StorageMapping
+from jobs.facilities import READ_ONLY, WRITABLE, Facilities, SharedFolder
 from jobs.jobtemplates import SHIPPED
 from jobs.messages import problem_message
 from jobs.messages.actions import action_label
@@ -25,7 +25,7 @@ from jobs.submission.forms import fill_template, first_answers
 from jobs.submission.sweeps import arrays
 from quotas.models import Cluster, Node, Quota, Workspace
 from tests import seeds
-from tests.factories import make_workspace
+from tests.factories import make_cluster, make_site_storage, make_workspace
 from tests.jobs.conftest import Place
 
 SUGGESTED = ["ecs.g7.large", "ecs.g6.large", "ecs.g7.xlarge"]
@@ -93,6 +93,31 @@ def test_image_without_container_engine_is_refused_and_can_be_dropped(place: Pla
     assert kinds(found) == ["without_image"]
     job = submission.submit(place.owner, Document(after(text, found, "without_image"))).job
     assert job.file.spec.roles[0].image == ""
+
+
+def test_image_with_placeholder_of_the_manual_is_refused_where_images_run(place: Place) -> None:
+    told(place, replace(NOTHING, images=True))
+    (found,) = refused(place, v1(image="registry.<region-id>.example.org/torch:2"))
+    assert (found.code, found.params["placeholder"]) == ("image_unfilled", "<region-id>")
+    told(place, replace(NOTHING, plain=True))
+    submission.submit(place.owner, Document(v1(image="registry.<region-id>.example.org/torch:2")))
+
+
+@pytest.mark.parametrize(
+    ("image", "container", "code", "member"),
+    [
+        ("i", {"Name": "x", "Image": "i"}, "container_without_command", "command"),
+        ("", {"Name": "x", "Image": "i", "Command": ["true"]}, "container_image_alone", "image"),
+    ],
+)
+def test_container_that_can_not_run_here_is_refused(
+    place: Place, image: str, container: dict[str, Any], code: str, member: str
+) -> None:
+    told(place, Facilities(images=False, plain=True, one_machine=True))
+    text = dlc(role={"Image": image, "ExtraPodSpec": {"SideCarContainers": [container]}})
+    assert [(found.code, found.pointer) for found in refused(place, text)] == [
+        (code, f"/roles/0/sidecars/0/{member}")
+    ]
 
 
 def test_image_with_plain_processes_allowed_is_accepted_with_note(place: Place) -> None:
@@ -210,47 +235,45 @@ def test_gpus_of_cluster_without_known_nodes_are_accepted_to_wait(place: Place) 
     assert submission.submit(place.owner, Document(v1(role={"gpuNumber": 1}))).job.gpus == 1
 
 
-@pytest.mark.parametrize(
-    ("uri", "setting"),
-    [
-        ("pfs://pfs-1/data", "datasets"),
-        ("oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/", "data_from"),
-        ("nas://fs-1.cn/x/", "datasets"),
-    ],
-)
-def test_data_not_admitted_by_settings_is_refused_and_can_be_dropped(
-    place: Place, uri: str, setting: str
-) -> None:
+def test_data_that_nothing_maps_is_refused_and_can_be_dropped_or_renamed(place: Place) -> None:
     told(place, NOTHING)
-    text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
+    make_site_storage("nas://fs-1.cn-hangzhou", bucket="s3://sets")
+    make_site_storage("nas://fs-2.cn-hangzhou", "/data/theirs", workspaces=[make_workspace()])
+    text = dlc(DataSources=[{"Uri": "nas://fs-1.cn-hangzho/x/", "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
-    assert (found.code, found.pointer, kinds(found)) == (
-        "data_not_mapped",
-        "/mounts/0/uri",
-        ["without_mount"],
-    )
-    assert found.params["setting"] == setting
+    assert (found.code, found.pointer) == ("data_not_mapped", "/mounts/0/uri")
+    assert kinds(found) == ["mount_address", "without_mount"]
+    assert found.params["near"] == "nas://fs-1.cn-hangzhou"
     assert found.line is not None
+    assert submission.submit(place.owner, Document(after(text, found, "mount_address"))).job.pk
     assert not submission.submit(
         place.owner, Document(after(text, found, "without_mount"))
     ).job.file.spec.mounts
 
 
-@pytest.mark.parametrize(
-    "facilities",
-    [
-        Facilities(images=False, plain=False, data=("oss://bucket.oss-cn-hangzhou.aliyuncs.com",)),
-        Facilities(
-            images=False,
-            plain=False,
-            datasets={"oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/": StorageMapping()},
-        ),
-    ],
-)
-def test_data_admitted_or_mapped_by_settings_is_accepted(place: Place, facilities: Facilities) -> None:
-    told(place, facilities)
-    source = {"Uri": "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/y/", "MountPath": "/mnt/data"}
+@pytest.mark.parametrize("is_mapped", [True, False])
+def test_data_mapped_or_admitted_by_settings_is_accepted(place: Place, is_mapped: bool) -> None:
+    store = "oss://bucket.oss-cn-hangzhou.aliyuncs.com"
+    told(place, Facilities(images=False, plain=False, data=() if is_mapped else (store,)))
+    if is_mapped:
+        make_site_storage(f"{store}/x/", bucket="s3://sets")
+    source = {"Uri": f"{store}/x/y/", "MountPath": "/mnt/data"}
     assert submission.submit(place.owner, Document(dlc(DataSources=[source]))).job.pk
+
+
+def test_bucket_is_refused_for_writing_where_it_is_only_read(place: Place) -> None:
+    told(place, Facilities(images=False, plain=False, buckets=READ_ONLY))
+    make_site_storage("d-1", bucket="s3://sets")
+    text = dlc(DataSources=[{"DataSourceId": "d-1", "MountPath": "/mnt/data"}])
+    (found,) = refused(place, text)
+    assert (found.code, kinds(found)) == ("storage_not_writable", ["mount_read_only", "without_mount"])
+    assert submission.submit(place.owner, Document(after(text, found, "mount_read_only"))).job.pk
+
+
+def test_output_to_read_only_mapping_is_refused(place: Place) -> None:
+    told(place, NOTHING)
+    make_site_storage("pfs://pfs-1", bucket="s3://sets", read_only=True)
+    assert [each.code for each in refused(place, v1(outputDir="pfs://pfs-1/out"))] == ["storage_read_only"]
 
 
 def test_dataset_unknown_is_refused_and_configured_one_has_no_note(place: Place) -> None:
@@ -258,7 +281,7 @@ def test_dataset_unknown_is_refused_and_configured_one_has_no_note(place: Place)
     text = dlc(DataSources=[{"DataSourceId": "d-1", "MountPath": "/mnt/data"}])
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("dataset_not_known", "/mounts/0/id")
-    told(place, Facilities(images=False, plain=False, datasets={"d-1": StorageMapping()}))
+    make_site_storage("d-1", bucket="s3://sets")
     assert not submission.submit(place.owner, Document(text)).notes
 
 
@@ -274,15 +297,11 @@ def test_dataset_unknown_is_refused_and_configured_one_has_no_note(place: Place)
 def test_mapped_storage_is_refused_by_workspace_and_folder_of_longest_address(
     place: Place, uri: str, code: str
 ) -> None:
-    mappings = {
-        "pfs://pfs-1": StorageMapping(("speech",)),
-        "pfs://pfs-1/ours": StorageMapping((place.quota.workspace.slug,), "/data/ours"),
-        "pfs://pfs-1/ours/open": StorageMapping(folder="/data/open"),
-    }
-    told(
-        place,
-        Facilities(images=False, plain=False, folders=(SharedFolder("/data/open"),), datasets=mappings),
-    )
+    make_site_storage("pfs://pfs-1", "/data", workspaces=[make_workspace()])
+    make_site_storage("pfs://pfs-1/ours", "/data/ours", workspaces=[place.quota.workspace])
+    make_site_storage("pfs://pfs-1/ours/open", "/x", clusters={place.quota.cluster: "/data/open"})
+    make_site_storage("pfs://pfs-10", "/data/open", clusters={make_cluster(): ""})
+    told(place, Facilities(images=False, plain=False, folders=(SharedFolder("/data/open"),)))
     text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
     if code:
         assert [each.code for each in refused(place, text)] == [code]
@@ -295,16 +314,14 @@ def test_page_sample_is_refused_until_its_address_is_mapped(place: Place) -> Non
     told(place, Facilities(images=False, plain=True))
     (found,) = refused(place, sample)
     assert (found.code, found.params["place"]) == ("data_not_mapped", "pfs://pfs-pxE6jz")
-    mapping = StorageMapping(folder="/data/cluster")
-    told(place, Facilities(images=False, plain=True, datasets={"pfs://pfs-pxE6jz": mapping}))
+    make_site_storage("pfs://pfs-pxE6jz", "/data/cluster")
     assert submission.submit(place.owner, Document(sample)).job.pk
 
 
-def test_facilities_stored_by_earlier_version_keep_their_datasets() -> None:
-    stored = {"images": False, "plain": True, "datasets": ["d-1"]}
-    assert Facilities.from_json(stored).datasets == {"d-1": StorageMapping()}
-    mapped = Facilities(images=False, plain=True, datasets={"d-1": StorageMapping(("a",), "/x")})
-    assert Facilities.from_json(json.loads(json.dumps(mapped.to_json()))) == mapped
+def test_facilities_are_stored_and_those_of_earlier_versions_are_read() -> None:
+    assert Facilities.from_json({"images": False, "plain": True, "datasets": ["d-1"]}).buckets == WRITABLE
+    known = Facilities(images=False, plain=True, buckets=READ_ONLY, folders=(SharedFolder("/data"),))
+    assert Facilities.from_json(json.loads(json.dumps(known.to_json()))) == known
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ AGAINST: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "ports_listed": ("default", settings(customPortList="10000;60000-70000")),
     "ports_not_masters": ("default", settings(customPortList="23000-24000")),
     "ports_number": ("default", settings(customPortNumPerWorker="65537")),
+    "ports_one_way": ("default", settings(customPortList="10000", customPortNumPerWorker="2")),
     "no_ports_number_on_lingjun": ("lingjun", settings(customPortNumPerWorker="2")),
     "unique_name": ("default", SCM),
     "least_memory": ("default", {**SCM, "jobName": "other", "taskRoles": [{**TASK, "memoryMB": 50}]}),

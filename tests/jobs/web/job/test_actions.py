@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from jobs.models import Job, Visibility
-from jobs.states import State
+from jobs.models import Job, JobFile, Visibility
+from jobs.states import ReasonCode, State
 from quotas.models import Membership, Role
 from tests.factories import attempt_of, make_job
+from tests.jobs.api.conftest import api
 from tests.jobs.web.conftest import People, browser, seen
 from tests.jobs.web.test_new import HELLO, post
 
@@ -71,16 +72,16 @@ def test_stop_of_selected_jobs_reports_those_not_stopped(people: People) -> None
     hidden = make_job(State.RUNNING, owner=people.stranger)
     ids = [job.public_id for job in (*mine, other, hidden)]
     client = browser(people.owner)
-    response = client.post("/jobs/stop", {"id": ids, "next": "/jobs/?state=running"})
+    response = client.post("/jobs/several", {"act": "stop", "id": ids, "next": "/jobs/?state=running"})
     assert response["Location"] == "/jobs/?state=running"
     assert [attempt_of(job).end_kind for job in (*mine, other, hidden)] == ["user_stop", "user_stop", "", ""]
     text = seen(client.get("/jobs/"))
     assert "Stopping 2 jobs." in text
-    assert "2 jobs could not be stopped." in text
+    assert "Not done with 2 jobs" in text
 
 
 def test_stop_redirect_to_foreign_site_is_ignored(people: People) -> None:
-    response = browser(people.owner).post("/jobs/stop", {"next": "https://evil.example/"})
+    response = browser(people.owner).post("/jobs/several", {"act": "stop", "next": "https://evil.example/"})
     assert response["Location"] == "/jobs/"
 
 
@@ -91,6 +92,27 @@ def test_retry_creates_one_job_despite_double_click(people: People) -> None:
     again = Job.objects.exclude(pk=job.pk).get()
     assert places == {f"/jobs/{again.public_id}/"}
     assert (again.name, again.origin) == ("helloworld_16be675e", job)
+
+
+def test_rerun_after_out_of_memory_doubles_the_memory(people: People) -> None:
+    client = browser(people.owner)
+    post(client)
+    job = Job.objects.get()
+    role = JobFile.objects.get(job=job).spec.roles[0]
+    assert "Rerun with" not in seen(client.get(f"/jobs/{job.public_id}/"))
+    client.post(f"/jobs/{job.public_id}/retry", {"key": "a", "memory": "more", "second_copy": "yes"})
+    assert Job.objects.count() == 1
+    params = {"role": role.name, "index": 0, "limit_mib": role.resources.memory_mib}
+    Job.objects.filter(pk=job.pk).update(
+        state=State.FAILED, reason_code=ReasonCode.OUT_OF_MEMORY, reason_params=params
+    )
+    assert "Rerun with" in seen(client.get(f"/jobs/{job.public_id}/"))
+    client.post(f"/jobs/{job.public_id}/retry", {"key": "b", "memory": "more"})
+    again = JobFile.objects.get(job__origin=job)
+    assert again.spec.roles[0].resources.memory_mib == 2 * role.resources.memory_mib
+    assert again.spec.roles[0].command == role.command
+    assert api(people.owner).post(f"jobs/{job.public_id}/again?memory=more").status_code == 201
+    assert api(people.owner).post(f"jobs/{again.job.public_id}/again?memory=more").status_code == 409
 
 
 def test_retry_of_running_job_asks_for_confirmation(people: People) -> None:

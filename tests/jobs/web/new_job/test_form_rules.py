@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from jobs.backends import registry
+from jobs.backends.support import keep
+from jobs.facilities import Facilities
 from jobs.form.fields import FIELDS, ROWS
 from jobs.form.rules import RULES
 from jobs.web.new_job.form.hints import FIRST_FIELD
@@ -93,20 +96,49 @@ def test_field_without_effect_on_backend_is_marked(people: People) -> None:
 
 
 def test_fields_without_effect_are_folded_under_one_heading(people: People) -> None:
-    client, text = browser(people.owner), with_(Settings={"EnableSanityCheck": True})
+    client, text = browser(people.owner), with_(UserVpc={"VpcId": "vpc-1"})
     unfolded, _heading, folded = shown(client, text).partition('id="group-unused"')
-    group = folded.partition('aria-label="Sanity check arguments"')[2].partition('role="group"')[0]
+    group = folded.partition('aria-label="VPC"')[2].partition('role="group"')[0]
     assert group.count("No effect on this cluster") == 1
     assert group.count('class="field form-field"') > 1
     heading = folded.partition("<summary>")[2].partition("</summary>")[0]
     count = folded.count('class="field form-field"')
     assert f"No effect on this cluster ({count})" in heading
     assert "1 set" in heading
-    assert 'id="f-sanity-check_field"' in folded
-    assert 'id="f-sanity-check_field"' not in unfolded
+    assert 'id="f-vpc_field"' in folded
+    assert 'id="f-vpc_field"' not in unfolded
     Cluster.objects.update(backend="slurm")
     assert 'id="f-cpu-affinity_field"' in unfolded + folded
     assert f"No effect on this cluster ({count})" not in shown(client, text)
+
+
+def test_containers_are_counted_have_problems_at_their_list_and_fold_without_support(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facilities = Facilities(images=False, plain=True, one_machine=True)
+    Cluster.objects.update(facilities=facilities.to_json())
+    env = [{"Name": "API_TOKEN", "Value": "canary-7c1e"}]
+    pod = {"InitContainers": [{"Name": "fetch", "Env": env}], "SideCarContainers": [{"Name": "metrics"}]}
+    text = with_(JobSpecs=[{"Type": "Worker", "Image": "a/b:1", "PodCount": 1, "ExtraPodSpec": pod}])
+    form = shown(browser(people.owner), text)
+    group = form.partition('id="group-containers-0"')[2].partition("</details>")[0]
+    assert group.partition(">")[0].endswith("open")
+    assert "2 set" in group.partition("</summary>")[0]
+    first, _rows, beside = group.partition('id="rows-roles-0-sidecars"')
+    assert "container fetch of role Worker needs a command" in first
+    assert "container metrics of role Worker needs a command" in beside
+    assert 'aria-label="Sidecars: remove row 1"' in beside
+    assert "API_TOKEN=$SECRET:API_TOKEN" in first
+    assert "canary-7c1e" not in form
+
+    table = {**registry.support_of("local"), "roles[].sidecars": keep("None here.")}
+    monkeypatch.setattr(registry, "support_of", lambda _backend: table)
+    sections, _heading, folded = shown(browser(people.owner), text).partition('id="group-unused"')
+    assert 'id="rows-roles-0-sidecars"' not in sections
+    assert 'id="rows-roles-0-init-containers"' in sections
+    group = folded.partition('id="rows-roles-0-sidecars"')[2]
+    assert "No effect on this cluster (kept for export). None here." in group
+    assert 'value="metrics"' in group
 
 
 def test_form_rules_follow_chosen_place(people: People) -> None:

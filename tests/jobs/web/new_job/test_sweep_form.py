@@ -103,6 +103,11 @@ def test_sweep_jobs_use_the_chosen_quota(people: People) -> None:
     [
         ({"sweep_parameters": "env.LR"}, "Line 1 is not a parameter with values"),
         ({"sweep_parameters": "a = 1\na = 2"}, "Line 2 repeats a."),
+        ({"sweep_parameters": "env.LR = uniform(0, 1)"}, "A range needs a number of trials."),
+        ({"sweep_parameters": "env.LR = log_uniform(0, 1)\ntrials: 3"}, "env.LR has no valid range"),
+        ({"sweep_parameters": "env.LR = uniform(a, 1)\ntrials: 3"}, "Line 1 has no valid range."),
+        ({"sweep_parameters": "env.LR = 1\nobjective: loss"}, "objective has no valid value."),
+        ({"sweep_parameters": "env.LR = 1\nearly_stop: 5"}, "Early stop needs an objective."),
         ({"sweep_parameters": "[1]"}, "Must be a JSON list of objects or a JSON object of lists"),
         ({"sweep_parameters": "nowhere = 1, 2"}, "Unknown field nowhere"),
         ({"sweep_parameters": "priority = 99"}, "priority can't be “99”."),
@@ -259,3 +264,28 @@ def test_parameter_parser_reads_grid_and_listed_values(text: str, grid: Any, lis
 def test_parameter_parser_rejects_invalid_text(text: str) -> None:
     with pytest.raises(forms.ValidationError):
         parse_parameters(text)
+
+
+SEARCH = """env.LR = log_uniform(1e-5, 0.1)
+env.DEPTH = int(2, 4)
+env.KIND = a, b
+trials: 5
+seed: 3
+objective: min val/loss
+early_stop: 100 4
+"""
+
+
+def test_random_search_with_an_objective_is_submitted_the_same_for_the_same_seed(people: People) -> None:
+    assert submit_label(post(people, do="check", sweep_parameters=SEARCH)) == "Submit 5 jobs"
+    post(people, sweep_parameters=SEARCH)
+    post(people, sweep_parameters=SEARCH, key="k2")
+    post(people, sweep_parameters=SEARCH.replace("seed: 3", "seed: 4"), key="k3")
+    third, second, first = Sweep.objects.all()
+    assert (first.objective, first.goal, first.stop_after, first.stop_jobs) == ("val/loss", "min", 100, 4)
+    drawn = [[run.values for run in each.runs.all()] for each in (first, second, third)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    for values in drawn[0]:
+        assert 1e-5 <= values["env.LR"] <= 0.1
+        assert values["env.DEPTH"] in (2, 3, 4)
+        assert values["env.KIND"] in ("a", "b")

@@ -14,7 +14,7 @@ from jobs.form.values import form_name
 from tests.jobs.web.conftest import People, browser
 from tests.wholeform import EXPECTED, LEFT_OUT, VALUES
 
-ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports|after)-0-)")
+ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-(?:ports|init-containers|sidecars)|after)-0-)")
 
 
 @pytest.mark.once

@@ -16,7 +16,7 @@ from django.utils import timezone
 from jobs.lifecycle import transitions
 from jobs.logs import tail
 from jobs.models import Attempt, Event, Job, LogChunk, LogStream, Replica
-from jobs.spec import RoleSpec
+from jobs.spec import PodContainer, RoleSpec
 from jobs.states import State
 from quotas.accounts import tokens
 from tests.factories import make_job, make_replica, make_spec, replica_of
@@ -81,6 +81,23 @@ def test_pod_logs_have_notice_for_bytes_that_a_cap_left_out(people: People, job:
     assert found[:10] == ["head"] * 10
     assert found[-10:] == ["tail"] * 10
     assert "950 bytes were left out here" in "".join(found)
+
+
+def test_pod_logs_name_containers_and_are_those_of_the_chosen_ones(people: People) -> None:
+    role = RoleSpec(
+        name="Worker",
+        command="w",
+        init_containers=(PodContainer(name="fetch", command=("sh",)),),
+        sidecars=(PodContainer(name="side", command=("sh",)),),
+    )
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=make_spec(roles=(role,)))
+    write(replica_of(job, "Worker"), b"[fetch] one\ntwo\n[side] three\n[other] four\n")
+    answer = Dlc(people.owner).get(f"{pod(job)}/logs")
+    assert answer["Containers"] == ["main", "fetch", "side"]
+    assert answer["ContainerInfo"] == {"MainContainer": "main", "SidecarContainers": ["side"]}
+    assert answer["Logs"] == ["[fetch] one", "two", "[side] three", "[other] four"]
+    assert logs(people, job, Containers="side,fetch") == ["one", "three"]
+    assert logs(people, job, Containers="main") == ["two", "[other] four"]
 
 
 def test_pod_logs_without_log_are_empty(people: People, job: Job) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.models import Job, ReplicaUsage, Visibility
+from jobs.models import Job, ReplicaUsage, SanityCheck, Visibility
 from quotas.models import User
 from tests.factories import attempt_of, make_replica, replica_of
 from tests.jobs.api.conftest import People
@@ -22,7 +22,7 @@ NOW = timezone.now().replace(second=0, microsecond=0)
 def measured(job: Job) -> Job:
     """A job with three measurements, the first of them without a known GPU."""
     at = NOW.timestamp()
-    points = [[at - 1200, None, 10], [at - 300, 40, 150], [at - 60, 80, 250]]
+    points = [[at - 1200, None, 10], [at - 300, 40, 150], [at, 80, 250, 512, 1.5, 2, 3, 4]]
     ReplicaUsage.objects.create(
         replica=replica_of(job), at=NOW, cpu_s=5, cpu_milli=2500, memory_mib=512, points=points
     )
@@ -44,10 +44,10 @@ def values(user: User, job: Job, metric: str, **query: Any) -> list[float]:
         ("CpuCoreUsage", [10, 150, 250]),
         ("MemoryUsage", [512]),
         ("GpuMemoryUsage", []),
-        ("NetworkInputRate", []),
-        ("NetworkOutputRate", []),
-        ("DiskReadRate", []),
-        ("DiskWriteRate", []),
+        ("NetworkInputRate", [3]),
+        ("NetworkOutputRate", [4]),
+        ("DiskReadRate", [1.5]),
+        ("DiskWriteRate", [2]),
     ],
 )
 def test_metrics_are_the_stored_measurements(
@@ -131,6 +131,32 @@ def test_sanity_checks_are_empty(people: People, job: Job) -> None:
     found = Dlc(people.owner).get(f"jobs/dlc{job.public_id}/sanitycheckresult", SanityCheckNumber=1)
     assert (found["JobId"], found["SanityCheckResult"]) == (f"dlc{job.public_id}", [])
     assert found["RequestID"]
+
+
+def test_sanity_checks_are_answered_by_number_and_phase(people: People, job: Job) -> None:
+    attempt = attempt_of(job)
+    phases = [
+        {"phase": name, "status": "Succeeded", "message": "", "started_at": 1.5, "finished_at": None}
+        for name in ("CheckInit", "DeviceCheck")
+    ]
+    for run in (1, 2):
+        SanityCheck.objects.create(attempt=attempt, run=run, status="Succeeded", phases=phases)
+    dlc, address = Dlc(people.owner), f"jobs/dlc{job.public_id}/sanitycheckresult"
+    listed = dlc.get(f"{address}s", Order="desc")
+    assert listed["TotalCount"] == 2
+    assert [[row["CheckNumber"] for row in rows] for rows in listed["SanityCheckResults"]] == [[2, 2], [1, 1]]
+    assert dlc.get(address, SanityCheckNumber=2, SanityCheckPhase="DeviceCheck")["SanityCheckResult"] == [
+        {
+            "CheckNumber": 2,
+            "Phase": "DeviceCheck",
+            "Status": "Succeeded",
+            "Message": "",
+            "StartedAt": "1970-01-01T00:00:01.500000+00:00",
+            "FinishedAt": "",
+        }
+    ]
+    assert len(dlc.get(address, SanityCheckNumber=1)["SanityCheckResult"]) == 2
+    assert dlc.get(address, SanityCheckNumber=3)["SanityCheckResult"] == []
 
 
 def test_sanity_check_without_number_is_refused(people: People, job: Job) -> None:

@@ -1,0 +1,1 @@
+"""Runs, parameters and metrics that programs of running jobs log by MLflow's client."""

@@ -1,0 +1,1 @@
+"""The list of jobs: its page, columns, saved views, and actions on several jobs."""
