@@ -56,6 +56,20 @@ dist.all_reduce(value)
 assert value[-1].item() == sum(range(world)), value[-1].item()
 dist.destroy_process_group()
 """
+ON_NODE = """
+import datetime, sys, torch, torch.distributed as dist
+rank, world = int(sys.argv[1]), int(sys.argv[2])
+limit = datetime.timedelta(seconds=float(sys.argv[3]))
+torch.cuda.set_device(rank)
+matrix = torch.rand(2048, 2048, device="cuda")
+assert torch.equal(matrix @ matrix, matrix @ matrix), "the same product gave two results"
+meeting = "file://" + sys.argv[4]
+dist.init_process_group("nccl", init_method=meeting, rank=rank, world_size=world, timeout=limit)
+value = torch.full((1 << 20,), float(rank), device="cuda")
+dist.all_reduce(value)
+assert value[-1].item() == sum(range(world)), value[-1].item()
+dist.destroy_process_group()
+"""
 
 
 class CheckFailed(Exception):
@@ -373,10 +387,21 @@ class SanityCheck:
         return "; ".join(f"not checked: {each}" for each in skipped), failed
 
     def _check_node(self) -> tuple[str, list[dict[str, Any]]]:
+        """Sum with a process of this node; where the job has torch and GPUs, compute and sum on these too."""
         try:
-            return check_loopback(), []
+            message = check_loopback()
         except (OSError, CheckFailed) as error:
             return "", [self._new_fault("loopback", str(error))]
+        gpus = int(os.environ.get("PAI_TASK_GPU_NUM") or 0)
+        if not self._has_torch or not gpus:
+            return message, []
+        if not has_memory(TORCH_MIB * gpus):
+            return f"{message}; not checked: NCCL needs {TORCH_MIB * gpus} MiB of memory", []
+        try:
+            self._sum_on_node(gpus)
+        except (OSError, CheckFailed) as error:
+            return "", [self._new_fault("gpu", str(error))]
+        return f"{message}; all-reduce of {gpus} GPUs by nccl", []
 
     def _check_pairs(self) -> tuple[str, list[dict[str, Any]]]:
         """Sum with each of the replicas behind this one."""
@@ -428,18 +453,44 @@ class SanityCheck:
         if total != sum(range(count)):
             raise CheckFailed("a wrong sum")
 
-    def _sum_by_torch(self) -> None:
-        left = max(1.0, self._until - time.monotonic())
-        arguments = [sys.executable, "-c", TORCH, self._engine, str(len(self._hosts)), f"{left:.0f}"]
+    def _sum_on_node(self, gpus: int) -> None:
+        """Multiply on each GPU of this replica, and sum over all of them: a process each, as in training."""
+        meeting = os.path.abspath(f"{FILE}.nccl.{os.getpid()}")
+        arguments = [[str(gpu), str(gpus), f"{self._left_s():.0f}", meeting] for gpu in range(gpus)]
         try:
-            found = subprocess.run(
-                arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=left, check=False
+            self._run_torch(ON_NODE, "nccl", arguments)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(meeting)
+
+    def _sum_by_torch(self) -> None:
+        self._run_torch(TORCH, self._engine, [[self._engine, str(len(self._hosts)), f"{self._left_s():.0f}"]])
+
+    def _left_s(self) -> float:
+        return max(1.0, self._until - time.monotonic())
+
+    def _run_torch(self, program: str, engine: str, arguments: list[list[str]]) -> None:
+        """Run a program of torch in processes side by side.  Raises CheckFailed with its last line."""
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, *each], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
+            for each in arguments
+        ]
+        try:
+            for process in running:
+                said, _nothing = process.communicate(timeout=self._left_s())
+                if process.returncode:
+                    lines = said.decode(errors="replace").strip().splitlines()
+                    raise CheckFailed(
+                        f"{engine}: {lines[-1] if lines else f'exit code {process.returncode}'}"
+                    )
         except subprocess.TimeoutExpired:
-            raise CheckFailed(f"{self._engine} came to no end") from None
-        if found.returncode:
-            lines = found.stdout.decode(errors="replace").strip().splitlines()
-            raise CheckFailed(f"{self._engine}: {lines[-1] if lines else f'exit code {found.returncode}'}")
+            raise CheckFailed(f"{engine} came to no end") from None
+        finally:
+            for process in running:
+                process.kill()
+                process.communicate()
 
     # --- agreement ---
 
@@ -515,9 +566,13 @@ def read_hosts(text: str) -> list[tuple[str, str, int]]:
 
 def has_torch() -> bool:
     """Tell whether torch is there, and the replica has the memory to load it."""
-    memory = os.environ.get("PAI_TASK_MEM_MB", "")
-    is_small = memory.isdigit() and int(memory) < TORCH_MIB
-    return not is_small and importlib.util.find_spec("torch") is not None
+    return has_memory(TORCH_MIB) and importlib.util.find_spec("torch") is not None
+
+
+def has_memory(mib: int) -> bool:
+    """Tell whether the replica may use so much memory."""
+    limit = os.environ.get("PAI_TASK_MEM_MB", "")
+    return not limit.isdigit() or int(limit) >= mib
 
 
 def main(offset: str, seconds: str, library: str) -> int:
