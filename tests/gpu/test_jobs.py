@@ -61,7 +61,7 @@ def test_busy_job_has_gpu_use_by_nvml(bench: LocalBench) -> None:
 
 def test_torch_ddp_sums_over_two_processes(bench: LocalBench) -> None:
     has_two = len(bench.config.total().gpus) >= 2
-    processes = f"{python(ALL_REDUCE)} & RANK=1 {python(ALL_REDUCE)}; wait %1"
+    processes = f"{python(ALL_REDUCE)} & RANK=1 {python(ALL_REDUCE)}; wait $!"
     if has_two:
         one = role(python(ALL_REDUCE), replicas=2, resources=ONE_GPU, env={**PATH, "SPOKEN": "nccl"})
     else:  # one GPU for both processes, which NCCL refuses
