@@ -42,15 +42,40 @@ WITH_CLIENTS = "tests/clients"
 """The vendors' own clients against a whole console: a part of its own, since each needs an environment."""
 WITH_FRAMEWORKS = "tests/frameworks"
 """Jobs with the frameworks' own libraries: a part of its own, since these are large and busy."""
-WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
-"""What is the same on any database runs once."""
-OF_PAGES = ("tests/jobs/web", "tests/jobs/form", "tests/console/views")
-"""What pages say runs once too: on PostgreSQL, which takes less for granted. Chromium has them on SQLite."""
+WITHOUT_DATABASE = (
+    "tests/jobs/dialects",
+    "tests/jobs/backends",
+    "tests/jobs/node",
+    "tests/jobs/fault_tolerance",
+    "tests/console/configuration",
+    "tests/console/run",
+    "tests/fuzz",
+)
+"""What is the same on any database runs once, on SQLite."""
+ON_BOTH = (
+    "tests/quotas/admission",
+    "tests/quotas/ledger",
+    "tests/quotas/models",
+    "tests/jobs/scheduling",
+    "tests/jobs/submission",
+    "tests/jobs/lifecycle",
+    "tests/jobs/search",
+    "tests/jobs/api/test_outage.py",
+    "tests/console/sqlite",
+    "tests/console/server/test_handler.py",
+    "tests/console/administration/test_big_tables.py",
+    "tests/console/test_migrations.py",
+)
+"""What writes beside others, asks by SQL of its own, or tells databases apart.
+
+Everything else runs once too where PostgreSQL and Chromium run: on PostgreSQL, which takes less for granted.
+SQLite has under it what people do in Chromium, the vendors' clients, and every kill.
+"""
 SIDE_BY_SIDE = 3
 """Parts at a time: each leaves more than half of two cores idle."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
-ALL_MINUTES = 80
+ALL_MINUTES = 75
 """The budget of all parts together, on two cores."""
 SHOWN = 20
 """Names of failed tests at the end, for each part."""
@@ -171,10 +196,10 @@ def fast(go: Go, database_url: str = "") -> bool:
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
+    if not database_url and {"postgres", "flows"} <= go.also:
+        return go.pytest("-m", FAST, *_at_a_time(), *WITHOUT_DATABASE, *ON_BOTH, environ={"DATABASE_URL": ""})
     apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS)]
     if not database_url:
-        if {"postgres", "flows"} <= go.also:
-            apart += [f"--ignore={folder}" for folder in OF_PAGES]
         return go.pytest("-m", FAST, *apart, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return go.pytest(
@@ -276,12 +301,12 @@ PARTS = [
     Part("lint", lint),
     Part("shellcheck", shellcheck, _no_shellcheck),
     Part("translations", translations, _no_gettext),
-    Part("sqlite", fast, minutes=70),
     Part("flows", in_chromium, _no_chromium, minutes=60),
-    Part("kill", kill, minutes=25),
-    Part("postgres", on_postgres, _no_postgres, minutes=55),
+    Part("postgres", on_postgres, _no_postgres, minutes=60),
+    Part("sqlite", fast, minutes=60),
+    Part("kill", kill, minutes=35),
     Part("clients", clients, _no_node, minutes=30),
-    Part("frameworks", frameworks, _no_framework, minutes=15),
+    Part("frameworks", frameworks, _no_framework, minutes=20),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),

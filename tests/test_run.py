@@ -38,10 +38,11 @@ def test_folders_run_without_database_contain_no_database_tests(folder: str) -> 
     assert [path for path in files(folder) if any(word in path.read_text() for word in asks)] == []
 
 
-@pytest.mark.parametrize("folder", run.OF_PAGES)
-def test_folders_of_pages_contain_no_test_of_one_database(folder: str) -> None:
-    assert files(folder)
-    assert [path for path in files(folder) if "mark.sqlite" in path.read_text()] == []
+def test_tests_of_sqlite_alone_run_there() -> None:
+    asking = {path for path in files("tests") if "mark.sqlite" in path.read_text()} - {Path(__file__)}
+    kept = [CHECKOUT / name for name in run.ON_BOTH]
+    assert all(path.exists() for path in kept)
+    assert [path for path in asking if not any(map(path.is_relative_to, kept))] == []
 
 
 def test_kill_tests_are_in_folders_run_with_kills() -> None:
