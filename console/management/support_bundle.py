@@ -42,18 +42,19 @@ def write(file: IO[bytes]) -> None:
     masker = SecretMasker(find_secrets())
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, make in _PARTS.items():
-            bundle.writestr(f"{name}.json", masker.mask(_render(name, make)))
+            bundle.writestr(f"{name}.json", _render(name, make, masker))
         for path in sorted(Path(settings.CONSOLE_HOME, "run").glob("*.log")):
             bundle.writestr(f"logs/{path.name}", masker.mask(_read_end(path)))
 
 
-def _render(name: str, make: Callable[[], Any]) -> str:
+def _render(name: str, make: Callable[[], Any], masker: SecretMasker) -> str:
     try:
         part = make()
     except (DatabaseError, OSError) as error:
         log.warning("support_bundle.part_failed", part=name, error=str(error))
         part = {"failed": f"{type(error).__name__}: {error}"}
-    return json.dumps(part, indent=2, ensure_ascii=False, default=str) + "\n"
+    masked = masker.mask_leaves(json.loads(json.dumps(part, default=str)))
+    return json.dumps(masked, indent=2, ensure_ascii=False) + "\n"
 
 
 def _read_end(path: Path) -> str:

@@ -57,9 +57,7 @@ def _celery(app: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "celery", "--app", app, "--quiet", *arguments]
 
 
-def supervisord_config(
-    listed: Sequence[Program], *, checkout: Path, root: bool, rotation: Rotation
-) -> str:
+def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool, rotation: Rotation) -> str:
     """The text of supervisord.conf: no control port, and every program started again without end.
 
     Its own files and the programs' logs are named relative to its working directory.

@@ -98,7 +98,9 @@ class RetentionPolicy(Audited):
         for name in KINDS:
             own, most = getattr(self, name), getattr(site, name)
             if own is not None and most is not None and own > most:
-                problems[name] = gettext("At most %(days)d days, as the site's default says.") % {"days": most}
+                problems[name] = gettext("At most %(days)d days, as the site's default says.") % {
+                    "days": most
+                }
             elif own is not None and jobs is not None and own > jobs:
                 problems[name] = gettext("At most %(days)d days: jobs are deleted then.") % {"days": jobs}
         if problems:

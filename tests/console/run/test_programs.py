@@ -15,9 +15,7 @@ from console.run.programs import Program, Rotation, programs, supervisord_config
 def _read(listed: list[Program], folder: Path) -> Any:  # supervisor has no types
     path = folder / "supervisord.conf"
     rotation = Rotation(mib=20, files=7)
-    path.write_text(
-        supervisord_config(listed, checkout=folder, root=os.geteuid() == 0, rotation=rotation)
-    )
+    path.write_text(supervisord_config(listed, checkout=folder, root=os.geteuid() == 0, rotation=rotation))
     options = ServerOptions()
     options.realize(["--configuration", str(path)])
     return options
