@@ -1,4 +1,4 @@
-"""How long workspaces keep what ended jobs leave: the days, and what would be removed before they are saved."""
+"""How long workspaces keep what ended jobs leave, and what other days would remove."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -90,14 +91,10 @@ def _environment() -> Iterator[str]:
 def _parts(value: str) -> Iterator[str]:
     """Yield a secret, and what is secret in it if it is a URL or JSON."""
     yield value
-    try:
+    with suppress(ValueError):
         yield urlsplit(value).password or ""
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         yield from _leaves(json.loads(value))
-    except ValueError:
-        pass
 
 
 def _leaves(value: Any) -> Iterator[str]:
