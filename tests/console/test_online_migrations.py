@@ -143,6 +143,7 @@ def collect_new_statements() -> list[str]:
     return statements
 
 
+@pytest.mark.postgres
 @pytest.mark.skipif(settings.DATABASES["default"]["ENGINE"] == SQLITE, reason="PostgreSQL's locks")
 @pytest.mark.django_db(transaction=True)
 def test_migrations_since_the_last_release_lock_no_large_table_for_long() -> None:
