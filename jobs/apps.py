@@ -22,6 +22,7 @@ class JobsConfig(AppConfig):
             LogSink,
             PersonalSecret,
             RamRole,
+            RetentionPolicy,
             SiteStorage,
             SiteStorageCluster,
             SshKey,
@@ -48,3 +49,4 @@ class JobsConfig(AppConfig):
             links=("workspaces",),
         )
         audit.follow(SiteStorageCluster)
+        audit.follow(RetentionPolicy)

@@ -15,6 +15,7 @@ from jobs.scheduling import (
     fault_watch,
     idle,
     reconcile,
+    removal,
     role_credentials,
     stack_dumps,
 )
@@ -178,6 +179,14 @@ def delete_expired_signatures() -> None:
 def remove_expired_uploads() -> None:
     """Delete uploaded code that nothing uses any more."""
     expiry.remove_expired()
+
+
+@shared_task
+def remove_due() -> None:
+    """Remove what workspaces keep no longer after a job's end."""
+    triggers.mark_started("remove_due")
+    if removal.remove_due():
+        triggers.trigger("remove_due")
 
 
 @shared_task(soft_time_limit=600, time_limit=660)

@@ -49,6 +49,8 @@ class ConsoleAdminSite(Site):
             incidents,
             interruptions,
             quota_tree,
+            retention,
+            support,
             tables,
         )
 
@@ -69,6 +71,9 @@ class ConsoleAdminSite(Site):
             path("tables/<slug:name>/", self.admin_view(tables.page), name="table"),
             path("tables/<slug:name>/download/", self.admin_view(tables.download), name="table_download"),
             path("interruptions/", self.admin_view(interruptions.page), name="interruptions"),
+            path("retention/", self.admin_view(retention.page), name="retention"),
+            path("retention/<slug:slug>/", self.admin_view(retention.page), name="retention_of"),
+            path("support-bundle/", self.admin_view(support.download), name="support_bundle"),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]
@@ -121,6 +126,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Quota tree"), "account_tree", "quota_trees", ""),
             (_("Incidents"), "emergency_home", "incidents", ""),
             (_("Interruptions"), "report", "interruptions", ""),
+            (_("Retention"), "auto_delete", "retention", ""),
             (_("Maintenance"), "construction", "quotas_maintenance_changelist", "quotas.view_maintenance"),
             (_("Banners"), "campaign", "quotas_banner_changelist", "quotas.view_banner"),
         ),

@@ -44,3 +44,17 @@ WORKERS = {
     "logs": env.integer("CONSOLE_WORKERS_LOGS", 1, "Processes that ship logs.", least=1),
     "notices": env.integer("CONSOLE_WORKERS_NOTICES", 1, "Processes that send notifications.", least=1),
 }
+
+env.group("Logs and metrics")
+LOG_FILE_MIB = env.integer(
+    "CONSOLE_LOG_FILE_MIB",
+    10,
+    "A log of the console's own programs, `run/<program>.log`, is rotated at this size.",
+    unit="MiB",
+    least=1,
+)
+LOG_FILES = env.integer(
+    "CONSOLE_LOG_FILES",
+    5,
+    "So many rotated logs of each program are kept, as `<program>.log.1` and so on.",
+)

@@ -6,6 +6,8 @@ it is repeated.  Rows are locked while they change: a value stored meanwhile is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,6 +57,13 @@ class Column:
     def rows(self) -> models.QuerySet[Any]:
         """Return all rows of the model."""
         return models.QuerySet(self.model)
+
+    def stored_values(self) -> models.QuerySet[Any, tuple[Any, Any]]:
+        """Return the primary keys and stored values; fields that decrypt are bypassed."""
+        rows = self.rows()
+        if not self.is_json:
+            rows = rows.annotate(**{_STORED: Cast(self.name, models.TextField())}).exclude(**{_STORED: ""})
+        return rows.values_list("pk", self.name if self.is_json else _STORED)
 
     def as_stored(self, value: Any) -> Any:
         """Return a value for an update that passes over what the field does when it is stored."""
@@ -120,13 +129,21 @@ def _reencrypt_batch(progress: Progress, after: Any, batch: int) -> Any:
 
 
 def _rows(column: Column, after: Any) -> models.QuerySet[Any, tuple[Any, Any]]:
-    """Return the primary keys and stored values behind `after`, locked; fields that decrypt are bypassed."""
-    rows = column.rows().order_by("pk").select_for_update()
-    if after is not None:
-        rows = rows.filter(pk__gt=after)
-    if not column.is_json:
-        rows = rows.annotate(**{_STORED: Cast(column.name, models.TextField())}).exclude(**{_STORED: ""})
-    return rows.values_list("pk", column.name if column.is_json else _STORED)
+    """Return the primary keys and stored values behind `after`, locked."""
+    rows = column.stored_values().order_by("pk").select_for_update()
+    return rows if after is None else rows.filter(pk__gt=after)
+
+
+def decrypt_values(value: Any) -> Iterator[str]:
+    """Yield the secrets in a stored value, without those that no key can read."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from decrypt_values(each)
+    elif isinstance(value, str) and value.removeprefix(MARK).startswith(_TOKEN):
+        with suppress(encryption.Unreadable):
+            yield encryption.decrypt(value.removeprefix(MARK))
 
 
 def _rotate(value: Any) -> Any:

@@ -21,6 +21,14 @@ class Program:
     grace: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A program's log is rotated at `mib` MiB; `files` rotated ones are kept."""
+
+    mib: int
+    files: int
+
+
 def programs(redis: Sequence[str] | None, workers: Mapping[str, int]) -> list[Program]:
     """Every program, by stage. `redis` is the private server's command, if any; `workers` maps queues to
     numbers of processes.
@@ -49,7 +57,7 @@ def _celery(app: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "celery", "--app", app, "--quiet", *arguments]
 
 
-def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool) -> str:
+def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool, rotation: Rotation) -> str:
     """The text of supervisord.conf: no control port, and every program started again without end.
 
     Its own files and the programs' logs are named relative to its working directory.
@@ -72,7 +80,7 @@ def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool)
                 **({"user": "root"} if root else {}),
             ),
             *(_group(stage, list(together)) for stage, together in groupby(listed, key=attrgetter("stage"))),
-            *(_program(program, checkout) for program in listed),
+            *(_program(program, checkout, rotation) for program in listed),
         ]
     )
 
@@ -81,7 +89,7 @@ def _group(stage: int, together: Sequence[Program]) -> str:
     return _section(f"group:stage{stage}", programs=",".join(each.name for each in together), priority=stage)
 
 
-def _program(program: Program, checkout: Path) -> str:
+def _program(program: Program, checkout: Path, rotation: Rotation) -> str:
     return _section(
         f"program:{program.name}",
         command=shlex.join(program.command),
@@ -93,8 +101,8 @@ def _program(program: Program, checkout: Path) -> str:
         killasgroup="true",
         redirect_stderr="true",
         stdout_logfile=f"{program.name}.log",
-        stdout_logfile_maxbytes="10MB",
-        stdout_logfile_backups=1,
+        stdout_logfile_maxbytes=f"{rotation.mib}MB",
+        stdout_logfile_backups=rotation.files,
     )
 
 

@@ -61,7 +61,8 @@ def _write_configuration(folder: Path, socket: Path, password: str) -> None:
         redis = [str(server), str(folder / "redis.conf")]
         _write(folder / "redis.conf", broker.config_text(socket, password))
     listed = programs.programs(redis, config.WORKERS)
-    text = programs.supervisord_config(listed, checkout=CHECKOUT, root=os.geteuid() == 0)
+    rotation = programs.Rotation(config.LOG_FILE_MIB, config.LOG_FILES)
+    text = programs.supervisord_config(listed, checkout=CHECKOUT, root=os.geteuid() == 0, rotation=rotation)
     _write(folder / "supervisord.conf", text)
 
 

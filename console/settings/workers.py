@@ -141,4 +141,5 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "faults": _every(CONSOLE_FAULT_SECONDS, "watch_faults", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
     "uploads": _every(600, "remove_expired_uploads", "logs"),
+    "retention": _every(600, "remove_due", "logs"),
 }

@@ -26,6 +26,7 @@ Step = Literal[
     "collect_training_metrics",
     "renew_credentials",
     "copy_folders",
+    "remove_due",
 ]
 
 QUEUES: Final[dict[str, str]] = {
@@ -36,6 +37,7 @@ QUEUES: Final[dict[str, str]] = {
     "collect_training_metrics": "logs",
     "renew_credentials": "logs",
     "copy_folders": "logs",
+    "remove_due": "logs",
 }
 """Celery queues of the steps; that of all others is `control`."""
 

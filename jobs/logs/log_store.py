@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 from django.db import transaction
+from django.db.models import Sum
 
 from jobs.logs import redaction
 from jobs.models import Attempt, LogChunk, LogStream
@@ -279,6 +280,22 @@ def _mark(stream: LogStream, state: str, size: int, cut: tuple[int, int] | None)
 def finish(stream: LogStream) -> None:
     """Mark the log of a replica that has ended as complete."""
     LogStream.objects.filter(pk=stream.pk, state=LogStream.State.OPEN).update(state=LogStream.State.COMPLETE)
+
+
+def remove(stream: LogStream) -> int | None:
+    """Remove a stored log for good, its files before its rows; return its bytes, None where it was removed.
+
+    In the caller's transaction; it may be repeated after any interruption.
+    """
+    chunks = LogChunk.objects.filter(stream=stream)
+    for name in chunks.values_list("storage_name", flat=True):
+        _storage().delete(name)
+    stored = LogStream.objects.filter(pk=stream.pk, sealed=True).exclude(state=LogStream.State.GONE)
+    if not stored.update(state=LogStream.State.GONE, size=0, cut_from=None, cut_to=None):
+        return None
+    size = chunks.aggregate(size=Sum("length"))["size"] or 0
+    chunks.delete()
+    return int(size)
 
 
 def discard(attempt: Attempt) -> None:

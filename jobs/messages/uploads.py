@@ -16,6 +16,7 @@ _SENTENCES: Final = {
         "Your uploaded code would exceed %(most)s MiB. Uploads not used by any job or draft "
         "are removed after a while."
     ),
+    "disk_low": _("The console's disk is almost full. Try again later, or tell an admin."),
     "pack_large": _("A pack of small files can have at most %(most)s MiB."),
     "pack_cut": _("The pack ends in the middle of a file."),
     "busy": _("The same file is already being uploaded. Try again in a moment."),

@@ -3,8 +3,11 @@
 from django.conf import settings
 from django.db import migrations, models
 
+from quotas.migrations._online import AddIndexOnline
+
 
 class Migration(migrations.Migration):
+    atomic = False
 
     dependencies = [
         ('jobs', '0035_stored_answers'),
@@ -13,7 +16,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexOnline(
             model_name='job',
             index=models.Index(condition=models.Q(('deleted_at', None)), fields=['-created_at', '-id', 'workspace'], name='jobs_by_creation'),
         ),

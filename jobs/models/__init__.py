@@ -35,6 +35,7 @@ from jobs.models.notifications import (
     NotificationRule,
     QuotaLevel,
 )
+from jobs.models.retention import RetentionDays, RetentionKind, RetentionPolicy, RetentionTally
 from jobs.models.sanity_checks import SanityCheck
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.site_storage import SiteStorage, SiteStorageCluster
@@ -100,6 +101,10 @@ __all__ = [
     "RamRole",
     "Replica",
     "ReplicaUsage",
+    "RetentionDays",
+    "RetentionKind",
+    "RetentionPolicy",
+    "RetentionTally",
     "Run",
     "SanityCheck",
     "SavedView",

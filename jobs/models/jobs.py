@@ -132,6 +132,11 @@ class Job(models.Model):
                 name="jobs_retained",
             ),
             models.Index(
+                fields=("workspace", "ended_at"),
+                condition=models.Q(deleted_at=None, ended_at__isnull=False),
+                name="jobs_ended",
+            ),
+            models.Index(
                 fields=("-created_at", "-id", "workspace"),
                 condition=models.Q(deleted_at=None),
                 name="jobs_by_creation",

@@ -108,25 +108,39 @@ def delete(user: User, job: Job) -> None:
     """Hide an ended job everywhere; a worker removes its files.  Raises Forbidden, StillRunning."""
     require(user, Verb.CONTROL, job)
     with transaction.atomic():
-        if not _delete(job, TERMINAL, {}, user):
+        if not _delete(job, TERMINAL):
             raise StillRunning
+        _log_deletion(job, {}, user)
 
 
 def delete_expired(job: Job) -> None:
     """Delete a job whose retention is over, as its owner asked when it was submitted."""
     with transaction.atomic():
-        _delete(job, FINAL, {"expires_at": str(job.expires_at)}, None)
+        if _delete(job, FINAL):
+            _log_deletion(job, {"expires_at": str(job.expires_at)}, None)
 
 
-def _delete(job: Job, ended: Collection[State], details: Mapping[str, str], actor: User | None) -> bool:
+def delete_by_policy(job: Job) -> bool:
+    """Delete a job that its workspace keeps no longer; return whether this call did.
+
+    The audit log has one entry a day for all of them (`jobs.scheduling.removal`).
+    """
+    with transaction.atomic():
+        return _delete(job, FINAL)
+
+
+def _delete(job: Job, ended: Collection[State]) -> bool:
     """Hide a job that has ended so; return whether this call did."""
     if not Job.objects.filter(pk=job.pk, deleted_at=None, state__in=ended).update(deleted_at=Now()):
         return False
     for attempt in Attempt.objects.filter(job=job):
         ledger.close(attempt.key)
-    audit.log(Action.DELETE, job, details={"state": job.state, **details}, actor=actor, name=job.public_id)
     transitions.tell(job)
     return True
+
+
+def _log_deletion(job: Job, details: Mapping[str, str], actor: User | None) -> None:
+    audit.log(Action.DELETE, job, details={"state": job.state, **details}, actor=actor, name=job.public_id)
 
 
 LONGEST_REASON: Final = 500

@@ -31,7 +31,7 @@ MASK: Final = "••••"
 LONGEST: Final = 2000
 """A longer text is cut: the audit log records what changed, it does not archive documents."""
 
-_SECRET: Final = re.compile(
+SECRET_NAME: Final = re.compile(
     r"passw|secret|token|credential|private|api_?key|access_?key|authorization|digest", re.IGNORECASE
 )
 _USERINFO: Final = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
@@ -164,7 +164,7 @@ def _write(
 
 
 def _short(text: str) -> str:
-    return _without_secrets(text.replace("\0", ""))[:TEXT_LENGTH]
+    return mask_text(text.replace("\0", ""))[:TEXT_LENGTH]
 
 
 def _workspace_of(thing: models.Model | None, given: Workspace | int | None) -> int | None:
@@ -195,12 +195,13 @@ def _safe(key: str, value: Any) -> Any:
         return [_safe(key, each) for each in value]
     if value is None or isinstance(value, bool):
         return value
-    if _SECRET.search(key):
+    if SECRET_NAME.search(key):
         return mask(str(value))
     if isinstance(value, int | float):
         return value
-    return _without_secrets(str(value).replace("\0", ""))[:LONGEST]
+    return mask_text(str(value).replace("\0", ""))[:LONGEST]
 
 
-def _without_secrets(text: str) -> str:
+def mask_text(text: str) -> str:
+    """Return the text without passwords in URLs and access tokens."""
     return _TOKEN.sub(MASK, _USERINFO.sub(MASK, text))

@@ -9,11 +9,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, JobFile
+from jobs.models.retention import load_days_of
 from jobs.spec import JobSpec, Reservation
 from jobs.states import FINAL, State
 
 KEEP: Final = timedelta(hours=24)
-"""The folder of an ended attempt is kept this long, so that its files can still be looked at."""
+"""The folder of an ended attempt is kept this long where its workspace has no days for folders."""
 
 KEEP_LONGER: Final = timedelta(days=30)
 """From now on, when somebody asks for it."""
@@ -36,7 +37,7 @@ def decide(attempt: Attempt) -> None:
     """
     assert attempt.ended_at is not None
     job, spec = attempt.job, JobFile.objects.get(job_id=attempt.job_id).spec
-    until = _keep(attempt.ended_at, spec)
+    until = _keep(attempt.ended_at, job, spec)
     Attempt.objects.filter(pk=attempt.pk, kept_until=None).update(kept_until=until)
     if applies(spec.reserve_after, State(job.state)) and spec.reserve_after and job.ended_at:
         over = job.ended_at + timedelta(seconds=spec.reserve_after.seconds)
@@ -74,8 +75,10 @@ def kept_until(attempt: Attempt) -> datetime | None:
     """Return when the folders of an attempt are removed at the earliest; None while it has not ended."""
     if attempt.ended_at is None or attempt.kept_until is not None:
         return attempt.kept_until
-    return _keep(attempt.ended_at, JobFile.objects.get(job_id=attempt.job_id).spec)
+    return _keep(attempt.ended_at, attempt.job, JobFile.objects.get(job_id=attempt.job_id).spec)
 
 
-def _keep(ended_at: datetime, spec: JobSpec) -> datetime:
-    return ended_at + max(KEEP, timedelta(seconds=spec.keep_failed_s))
+def _keep(ended_at: datetime, job: Job, spec: JobSpec) -> datetime:
+    days = load_days_of(job.workspace_id).folders
+    kept = KEEP if days is None else timedelta(days=days)
+    return ended_at + max(kept, timedelta(seconds=spec.keep_failed_s))

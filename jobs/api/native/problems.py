@@ -38,7 +38,7 @@ from jobs.trees import BadTree
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE: Final = "application/problem+json"
-_UPLOAD_STATUS: Final = {"hash": 422, "busy": 409, "offset": 409, "range": 400}
+_UPLOAD_STATUS: Final = {"hash": 422, "busy": 409, "offset": 409, "range": 400, "disk_low": 507}
 REALM: Final = 'Bearer realm="job-console"'
 
 

@@ -22,6 +22,7 @@ from django.conf import settings
 
 from jobs.assets.uploads import store
 from jobs.assets.uploads.store import MIB, ContentPiece, NotTaken
+from jobs.node import disk
 from quotas.models import User
 
 HEAD: Final = struct.Struct(">32sQ")
@@ -66,7 +67,13 @@ def list_partial(person: User) -> dict[str, int]:
 
 
 def check_room(person: User, more: int, *, besides: str = "") -> None:
-    """Raises NotTaken when the person would have more than one person may."""
+    """Raises NotTaken when the person would have more than one person may, or the disk is nearly full.
+
+    Like logs and folders of running jobs, uploads leave half of CONSOLE_DISK_FLOOR_MIB free.
+    """
+    least = settings.CONSOLE_DISK_FLOOR_MIB // 2
+    if least and disk.free_mib(settings.CONSOLE_HOME) - more // MIB < least:
+        raise NotTaken("disk_low")
     most = settings.CONSOLE_CODE_PERSON_MIB * MIB
     waiting = sum(size for name, size in list_partial(person).items() if name != besides)
     if store.used_by(person) + waiting + more > most:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from supervisor.options import ServerOptions
 
-from console.run.programs import Program, programs, supervisord_config
+from console.run.programs import Program, Rotation, programs, supervisord_config
 
 
 def _read(listed: list[Program], folder: Path) -> Any:  # supervisor has no types
     path = folder / "supervisord.conf"
-    path.write_text(supervisord_config(listed, checkout=folder, root=os.geteuid() == 0))
+    rotation = Rotation(mib=20, files=7)
+    path.write_text(supervisord_config(listed, checkout=folder, root=os.geteuid() == 0, rotation=rotation))
     options = ServerOptions()
     options.realize(["--configuration", str(path)])
     return options
@@ -58,6 +59,7 @@ def test_program_arguments_and_paths_are_passed_unchanged(folder: Path) -> None:
     assert config.directory == str(folder)
     assert config.stdout_logfile == "odd.log"
     assert config.stopwaitsecs == 3
+    assert (config.stdout_logfile_maxbytes, config.stdout_logfile_backups) == (20 << 20, 7)
 
 
 def test_supervisord_has_no_server_and_a_private_umask(folder: Path) -> None:
