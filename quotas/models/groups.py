@@ -100,9 +100,7 @@ class LocalGroup(Audited):
 class LocalGroupRole(Audited):
     """The role that everybody in a local group has in a workspace."""
 
-    group = models.ForeignKey(
-        LocalGroup, models.CASCADE, related_name="roles", verbose_name=_("local group")
-    )
+    group = models.ForeignKey(LocalGroup, models.CASCADE, related_name="roles", verbose_name=_("local group"))
     workspace = models.ForeignKey(
         Workspace, models.CASCADE, related_name="local_group_roles", verbose_name=_("workspace")
     )
@@ -111,9 +109,7 @@ class LocalGroupRole(Audited):
     class Meta:
         verbose_name = _("role of a local group")
         verbose_name_plural = _("roles of a local group")
-        constraints = (
-            models.UniqueConstraint(fields=("group", "workspace"), name="one_local_group_role"),
-        )
+        constraints = (models.UniqueConstraint(fields=("group", "workspace"), name="one_local_group_role"),)
 
     def __str__(self) -> str:
         return f"{self.group} · {self.workspace}"
