@@ -5,7 +5,9 @@ Only what was shown is done.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -19,6 +21,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
+from console.sign_in import first_links
 from console.site_yaml import export, parser, tables
 from console.site_yaml.import_plan import apply
 from console.site_yaml.parser import Wrong
@@ -62,10 +65,21 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
                 count = len(applied.changes)
                 text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
                 messages.success(request, text % {"count": count})
-                return redirect(request.path)
-            context |= {"applied": applied, "moved": moved}
+                way = first_links.way_of(request.POST.get("links", ""))
+                links = first_links.deliver(applied.people, way)
+                if not links:
+                    return redirect(request.path)
+                return _show_links(request, {**context, "text": "", "links": links})
+            context |= {"applied": applied, "moved": moved, "ways": first_links.ways()}
             status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
+
+
+def _show_links(request: HttpRequest, context: Mapping[str, Any]) -> HttpResponse:
+    """Show links of new people, once."""
+    answer = TemplateResponse(request, "administration/tables.html", dict(context))
+    answer["Cache-Control"] = "no-store"
+    return answer
 
 
 @require_safe

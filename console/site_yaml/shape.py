@@ -154,7 +154,7 @@ class ServiceAccountShape(_Part):
 class WorkspaceShape(_Part):
     """A workspace; its quotas stand below the clusters that they are of.
 
-    Without `egress` it keeps the one that it has, without `log_sinks` those.  Members by groups are not named.
+    Without `egress` it keeps the one that it has, without `log_sinks` those.  `members` are those by hand.
     """
 
     name: Annotated[str, Field(max_length=200)] = ""

@@ -1,8 +1,9 @@
 """Groups of a directory, a provider or an admin become memberships.
 
 The last report of a source about somebody is stored (`learn`), and rights are worked out from that, from
-the mappings and from local groups (`apply`), so that a changed mapping works at once and for everybody, also for those who are
-away.  A membership made by hand is never touched; of several groups the highest role counts.
+the mappings and from local groups (`apply`), so that a change of those works at once and for everybody, also
+for those who are away.  A membership made by hand is never touched; of several groups the highest role
+counts.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def test_site_yaml_is_previewed_and_applied_on_the_same_page(admin: Client) -> N
             "cluster,name,state\nlocal,n9,cordoned\n",
             "2:2 /clusters/local/nodes/n9: Node not found in the cluster.",
         ),
-        ("user", "user,unix_name\nnobody,n\n", "2:1 /people/nobody: User not found."),
+        ("user", "user,unix_name\ncarol,root\n", "2:2 /people/carol/unix_name: root can't be used as"),
         (
             "spec",
             'name,cluster,workspace,cores,memory_gib,gpus\ns,,,1,1,"{""A"": 1, ""B"": 2}"\n',
