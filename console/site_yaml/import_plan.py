@@ -288,7 +288,8 @@ class _Applying:
         for name, role in shape.members.items():
             at = f"{pointer}/members/{escape(name)}"
             if name not in people:
-                self._fault(at, _("User not found."))
+                if name not in self._site.people:  # else its problem has been reported
+                    self._fault(at, _("User not found."))
                 continue
             member = known.get(name) or Membership(workspace=workspace, user=people[name])
             self._apply_row(member, at, {"role": role, "by_groups": False})

@@ -37,11 +37,12 @@ class Applying:
         rows = Template.objects.filter(public_id__in=self._site.templates).prefetch_related("versions")
         known = {row.public_id: row for row in rows}
         for key, shape in self._site.templates.items():
-            self._one(known.get(key) or Template(public_id=key), shape, f"/templates/{escape(key)}")
+            at = f"/templates/{escape(key)}"
+            if self._check_names(shape, at):
+                new = Template(public_id=key, owner=self._people[shape.owner])
+                self._one(known.get(key) or new, shape, at)
 
     def _one(self, row: Template, shape: TemplateShape, at: str) -> None:
-        if not self._check_names(shape, at):
-            return
         stored = {each.number: each for each in row.versions.all()} if row.pk else {}
         last = max(len(shape.versions), *stored, 0)
         if shape.default is not None and shape.default > last:
@@ -96,9 +97,8 @@ class Applying:
             if any(getattr(stored, name) != value for name, value in values.items()):
                 self._write.fault(at, _("A stored version can't change. Add a version after the last one."))
             return
-        row = TemplateVersion(
-            template=template, number=number, made_by=self._people[shape.made_by or shape.owner], **values
-        )
+        maker = self._people[shape.made_by] if shape.made_by else template.owner
+        row = TemplateVersion(template=template, number=number, made_by=maker, **values)
         try:
             templates.chosen(row)
         except Refused as refused:

@@ -12,6 +12,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterField(
+            model_name='adminaction',
+            name='kind',
+            field=models.CharField(choices=[('freeze', 'paused scheduling'), ('unfreeze', 'resumed scheduling'), ('read_only', 'turned on read-only mode'), ('read_write', 'turned off read-only mode'), ('end_person', 'stopped all activity of a user'), ('offboard', 'offboarded a user'), ('tell_owners', 'notified job owners on a node'), ('settle', 'resolved a lost job'), ('nodes', 'changed node state'), ('jobs', 'changed jobs'), ('quotas', 'changed the quota tree')], max_length=16, verbose_name='event'),
+        ),
         migrations.CreateModel(
             name='LocalGroup',
             fields=[
