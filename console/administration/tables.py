@@ -21,7 +21,6 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from console.sign_in import first_links
 from console.site_yaml import export, parser, tables
 from console.site_yaml.import_plan import apply
 from console.site_yaml.parser import Wrong
@@ -29,6 +28,7 @@ from console.site_yaml.tables import TABLES, Table
 from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.dialects.source import decode
 from quotas import audit
+from quotas.accounts import first_links
 from quotas.audit import action_record, origin
 from quotas.models import Action
 

@@ -1,7 +1,7 @@
 """People, local groups, group mappings and service accounts in site.yaml.
 
 Passwords, tokens and keys have no place in a file.  A new person has no password:
-`console.sign_in.first_links` makes the link by which they set one.
+`quotas.accounts.first_links` makes the link by which they set one.
 """
 
 from __future__ import annotations

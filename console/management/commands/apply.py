@@ -12,13 +12,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.sign_in import first_links
-from console.sign_in.first_links import Way
 from console.site_yaml.import_plan import Applied, apply
 from console.site_yaml.parser import Wrong, read
 from jobs.dialects.base import Refused
 from jobs.dialects.source import decode
 from jobs.messages.problems import problem_message
+from quotas.accounts import first_links
+from quotas.accounts.first_links import Way
 
 DIFFERS: Final = 2
 """The exit status of `--diff` where something would change, as with diff(1) but for trouble, which is 1."""

@@ -7,10 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from console.management.commands.apply import add_links_argument, finish, problems_of, read_file
-from console.sign_in.first_links import Way
 from console.site_yaml import tables
 from console.site_yaml.import_plan import apply
 from jobs.dialects.source import decode
+from quotas.accounts.first_links import Way
 
 
 class Command(BaseCommand):

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext_lazy
 
-from console.addresses import absolute
 from quotas.accounts import resets
 from quotas.models import User
 
@@ -48,7 +47,7 @@ def deliver(people: Iterable[User], way: Way) -> list[tuple[User, str]]:
     """
     shown = []
     for person in people if way is not Way.NONE else ():
-        link = absolute(resets.path_for(person))
+        link = f"{settings.CONSOLE_URL}{resets.path_for(person)}"
         if way is Way.MAIL and person.email:
             with translation.override(person.language or settings.LANGUAGE_CODE):
                 values = {"person": person, "link": link}
