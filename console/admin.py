@@ -12,13 +12,17 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from quotas.accounts import groups
-from quotas.admin.base import MachineWritten, ModelAdmin
+from quotas.admin.base import MachineWritten, ModelAdmin, TabularInline
 from quotas.models import (
     GroupMapping,
     Invitation,
+    LocalGroup,
+    LocalGroupRole,
     PersonGroup,
     ServiceAccount,
     SignIn,
@@ -51,6 +55,45 @@ class GroupMappingAdmin(ModelAdmin[GroupMapping]):
         groups.apply_to_all()
 
     def delete_model(self, request: HttpRequest, obj: GroupMapping) -> None:
+        super().delete_model(request, obj)
+        groups.apply_to_all()
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        super().delete_queryset(request, queryset)
+        groups.apply_to_all()
+
+
+class LocalGroupRoleInline(TabularInline[LocalGroupRole, LocalGroup]):
+    """The roles that a group gives."""
+
+    model = LocalGroupRole
+    autocomplete_fields = ("workspace",)
+    extra = 0
+
+
+@admin.register(LocalGroup)
+class LocalGroupAdmin(ModelAdmin[LocalGroup]):
+    """Groups of people by hand, and their roles; a change applies at once."""
+
+    inlines = (LocalGroupRoleInline,)
+    list_display = ("name", "description", "people_count")
+    search_fields = ("name", "description")
+    autocomplete_fields = ("people",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LocalGroup]:
+        """Groups with the number of their people."""
+        return super().get_queryset(request).annotate(people_number=Count("people"))
+
+    @admin.display(description=_("people"), ordering="people_number")
+    def people_count(self, group: Any) -> int:
+        """How many people are in it."""
+        return int(group.people_number)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        groups.apply_to_all()
+
+    def delete_model(self, request: HttpRequest, obj: LocalGroup) -> None:
         super().delete_model(request, obj)
         groups.apply_to_all()
 

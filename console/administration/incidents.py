@@ -5,7 +5,6 @@ Each asks first, on a page that says what follows, and is written down (`quotas.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,6 +20,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
+from console.administration.incident import Incident, presence_effects
+from console.administration.offboarding import Offboard
 from jobs import submission
 from jobs.admin import admin_actions
 from jobs.messages import state_label
@@ -103,28 +104,6 @@ class SettleForm(WhyForm):
         assert isinstance(state, forms.ChoiceField)
         job.queryset = Job.objects.filter(state=State.LOST, deleted_at=None)
         state.choices = [(each.value, state_label(each)) for each in SETTLED]
-
-
-class Incident(ABC):
-    """One button: a form, what would follow, and the deed."""
-
-    name: str
-    title: Any
-    button: Any
-    form: type[AdminForm]
-    danger = False
-
-    def possible(self) -> bool:
-        """Whether there is anything to do it to."""
-        return True
-
-    @abstractmethod
-    def effects(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the effects of an action, in sentences."""
-
-    @abstractmethod
-    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        """Do it; what to tell."""
 
 
 class Freeze(Incident):
@@ -223,26 +202,7 @@ class EndPerson(Incident):
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         person = values["person"]
-        found = admin_actions.count_presence(person)
-        names = {
-            "jobs": _("Jobs stopped: %(count)s"),
-            "sessions": _("Sign-ins ended: %(count)s"),
-            "tokens": _("Access tokens revoked: %(count)s"),
-            "service_tokens": _(
-                "Service account tokens created by this user revoked: %(count)s. Scripts that use them "
-                "need new tokens."
-            ),
-            "access_keys": _("Access keys revoked: %(count)s"),
-            "service_keys": _(
-                "Service account access keys created by this user revoked: %(count)s. Scripts that use them "
-                "need new keys."
-            ),
-            "invitations": _("Invitations withdrawn: %(count)s"),
-            "ssh_keys": _("SSH keys removed: %(count)s"),
-            "entries": _("SSH connections and terminals ended: %(count)s"),
-            "visits": _("Endpoint sessions closed: %(count)s"),
-        }
-        effects = [text % {"count": getattr(found, name)} for name, text in names.items()]
+        effects = presence_effects(admin_actions.count_presence(person))
         effects.append(_("File transfers end with the session or token that started them."))
         if values["disable"]:
             effects.append(_("The account is disabled: %(person)s can't sign in.") % {"person": person})
@@ -320,6 +280,7 @@ INCIDENTS: Final[Mapping[str, Incident]] = {
         MakeReadOnly(),
         MakeWritable(),
         EndPerson(),
+        Offboard(),
         TellOwners(),
         Settle(),
     )

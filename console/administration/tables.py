@@ -26,6 +26,7 @@ from console.site_yaml.tables import TABLES, Table
 from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.dialects.source import decode
 from quotas import audit
+from quotas.accounts import first_links
 from quotas.audit import action_record, origin
 from quotas.models import Action
 
@@ -62,9 +63,14 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
                 count = len(applied.changes)
                 text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
                 messages.success(request, text % {"count": count})
-                return redirect(request.path)
-            context |= {"applied": applied, "moved": moved}
-            status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
+                way = first_links.way_of(request.POST.get("links", ""))
+                links = first_links.deliver(applied.people, way)
+                if not links:
+                    return redirect(request.path)
+                context |= {"text": "", "links": links}
+            else:
+                context |= {"applied": applied, "moved": moved, "ways": first_links.ways()}
+                status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from console.site_yaml.export import number
+from console.site_yaml.export import name_in_tree, number
 from console.site_yaml.export import quota as as_written
 from console.site_yaml.import_plan import Applied, Change, apply
 from console.site_yaml.parser import read
@@ -247,7 +247,10 @@ class _SiteBuilder:
 
     def _quota(self, slug: str, account: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Quota.objects.filter(workspace__slug=slug, cluster=self.cluster, slug=account.name).first()
-        stored: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
+        stored: dict[str, Any] = as_written(row, []) if row else {"name": account.name}
+        above = row.parent if row else None
+        if above is not None and above.workspace.slug != slug:  # as no account says
+            stored["part_of"] = name_in_tree(above)
         values: dict[str, Any] = {key: value for key, value in stored.items() if key not in LIMIT_KEYS}
         values |= _dump_limits(account.all_of_it)
         one = self._of_one(account)

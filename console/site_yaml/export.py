@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import QuerySet
-
-from console.site_yaml import assets, log_sinks, storage
+from console.site_yaml import announcements, assets, log_sinks, people, storage, templates
 from console.site_yaml.shape import IdleShape
 from jobs.dialects.yaml_text import emitter
 from quotas import egress
@@ -21,11 +19,14 @@ from quotas.models import (
     Quota,
     Spec,
     SpotPrice,
-    User,
     Workspace,
 )
 
 MICRO = 1_000_000
+CLUSTER_COLUMNS: Final = (
+    *("name", "region", "admission", "enabled", "shows_addresses", "cordons_faulty", "cordon_percent"),
+)
+"""Keys of a cluster that are columns of the same name."""
 
 
 def export() -> str:
@@ -35,17 +36,17 @@ def export() -> str:
         "gpu_types": {row.name: list(row.aliases) for row in GpuType.objects.all()},
         "clusters": {cluster.slug: _cluster(cluster) for cluster in Cluster.objects.order_by("slug")},
         "specs": [spec(row) for row in Spec.objects.select_related("cluster", "workspace")],
-        "people": {row.get_username(): {"unix_name": row.unix_name} for row in _named_by_hand()},
+        "people": people.export_people(),
+        "groups": people.export_groups(),
+        "group_mappings": people.export_group_mappings(),
         "workspaces": {row.slug: _workspace(row) for row in Workspace.objects.order_by("slug")},
         "assets": assets.export(),
         "storage": storage.export(),
+        "templates": templates.export(),
+        "banners": announcements.export_banners(),
+        "maintenance": announcements.export_maintenance(),
     }
     return emitter.write({key: value for key, value in document.items() if value})
-
-
-def _named_by_hand() -> QuerySet[User]:
-    """Return whether an admin wrote the UNIX name."""
-    return User.objects.filter(unix_name_from="").exclude(unix_name="").order_by("username")
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:
@@ -57,7 +58,8 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
     prices = [
         spot(row) for row in SpotPrice.objects.filter(cluster=cluster).order_by("gpu_type", "from_hour")
     ]
-    values = {"region": cluster.region, "nodes": nodes, "spot_prices": prices}
+    own = {name: getattr(cluster, name) for name in CLUSTER_COLUMNS}
+    values = {**own, "admission": str(cluster.admission), "nodes": nodes, "spot_prices": prices}
     return _lean(values, {"region": "", "nodes": {}, "spot_prices": []})
 
 
@@ -90,7 +92,9 @@ def spec(row: Spec) -> dict[str, Any]:
 
 
 def _workspace(workspace: Workspace) -> dict[str, Any]:
-    members = Membership.objects.filter(workspace=workspace).select_related("user").order_by("user__username")
+    own = Membership.objects.filter(workspace=workspace, by_groups=False)
+    accounts = people.export_service_accounts(workspace)
+    members = own.exclude(user__username__in=accounts).select_related("user").order_by("user__username")
     rows = list(
         Quota.objects.filter(workspace=workspace)
         .select_related("cluster", "parent__workspace")
@@ -109,11 +113,12 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "description": workspace.description,
         "egress": _egress(workspace),
         "members": {row.user.get_username(): str(row.role) for row in members},
+        "service_accounts": accounts,
         "quotas": quotas,
         "log_sinks": log_sinks.export(workspace),
     }
     usual = {"vendor_id": "", "description": "", "egress": str(EgressKind.INTERNET)}
-    return _lean(values, {**usual, "members": {}, "quotas": {}, "log_sinks": {}})
+    return _lean(values, {**usual, "members": {}, "service_accounts": {}, "quotas": {}, "log_sinks": {}})
 
 
 def _egress(workspace: Workspace) -> str | list[str]:

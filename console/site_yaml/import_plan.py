@@ -7,10 +7,10 @@ that there is when it does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
@@ -18,9 +18,10 @@ from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.site_yaml import assets, log_sinks, storage
-from console.site_yaml.export import MICRO, number
+from console.site_yaml import announcements, assets, log_sinks, people, storage, templates
+from console.site_yaml.export import CLUSTER_COLUMNS, MICRO, name_in_tree, number
 from console.site_yaml.parser import Fault, Read, Wrong
+from console.site_yaml.people import Writer
 from console.site_yaml.shape import IdleShape, QuotaShape, SpecShape, SpotShape, WorkspaceShape
 from jobs import clusters
 from jobs.assets import changes
@@ -49,6 +50,22 @@ from quotas.models import (
     Workspace,
 )
 
+SHOWN: Final[Mapping[str, tuple[str, int]]] = {
+    "price_micro": ("price", MICRO),
+    "market_micro": ("market", MICRO),
+    "cpu_milli": ("cores", 1000),
+    "memory_mib": ("memory_gib", 1024),
+    "most_jobs": ("jobs", 1),
+    "person_gpus": ("person.gpus", 1),
+    "person_cpu_milli": ("person.cores", 1000),
+    "person_memory_mib": ("person.memory_gib", 1024),
+    "person_jobs": ("person.jobs", 1),
+    "is_active": ("active", 1),
+    "is_superuser": ("superuser", 1),
+    "parent": ("part_of", 1),
+}
+"""Columns that the file calls otherwise, and how much of a column's unit is one of the file's."""
+
 MARKS: Final = {"create": "+", "update": "~", "delete": "-"}
 
 
@@ -75,6 +92,8 @@ class Applied:
     effects: list[str] = field(default_factory=list)
     drains: bool = False
     """Whether a limit of what is changed is below what is in use."""
+    people: list[User] = field(default_factory=list)
+    """Whom it adds, who have no password yet."""
 
     @property
     def digest(self) -> str:
@@ -111,6 +130,20 @@ def apply(
     return applied
 
 
+_Key: TypeAlias = tuple[str, str, str]
+"""Of a quota: its cluster, its workspace and its own short name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A quota of the file; `above` is the key of the one that it is part of."""
+
+    row: Quota
+    shape: QuotaShape
+    above: _Key | None
+    pointer: str
+
+
 class _Applying:
     """The state of one run."""
 
@@ -123,22 +156,28 @@ class _Applying:
         self._clusters = {row.slug: row for row in Cluster.objects.all()}
         self._touched: dict[int, str] = {}
         self._changed: set[int] = set()
+        self._writer = Writer(self._apply_row, self._fault, self._remove, self._note, prune)
+        self._of_people = people.Applying(read.site, self._writer)
 
     def run(self) -> Applied:
         before = {row.pk: _admission(row) for row in self._clusters.values()}
         self._gpu_types()
         self._types = gputypes.names()
-        self._people()
+        self._of_people.add_people()
         self._workspaces()
+        self._applied.effects += self._of_people.add_rights_of_groups()
         self._nodes_and_prices()
         self._specs()
         self._assets()
         self._storage()
+        templates.Applying(self._site, self._writer).run()
+        announcements.apply(self._site, self._writer)
         self._check_trees()
         if self._faults:
             transaction.set_rollback(True)
             raise Wrong(self._faults)
         self._tell_effects(before)
+        self._applied.people = self._of_people.added
         for pk in self._changed:
             triggers.trigger_on_commit("drain", pk)
         return self._applied
@@ -148,15 +187,20 @@ class _Applying:
     def _fault(self, pointer: str, text: str) -> None:
         self._faults.append(self._read.fault(pointer, text))
 
-    def _apply_row(self, row: models.Model, pointer: str, values: Mapping[str, Any]) -> bool:
-        """Give `row` the `values`; save and report it only where they differ."""
+    def _apply_row(
+        self, row: models.Model, pointer: str, values: Mapping[str, Any], *, by_field: bool = False
+    ) -> bool:
+        """Give `row` the `values`; save and report it only where they differ.
+
+        With `by_field` the keys of the file are the columns, and a problem is at its own.
+        """
         new = row.pk is None
         changes = {
             name: (getattr(row, name), value)
             for name, value in values.items()
             if new or getattr(row, name) != value
         }
-        if not changes:
+        if not changes and not new:
             return False
         for name, value in values.items():
             setattr(row, name, value)
@@ -166,11 +210,13 @@ class _Applying:
                 row.clean()
             row.validate_constraints()
         except ValidationError as error:
-            for text in error.messages:
-                self._fault(pointer, text)
+            named = error.message_dict if hasattr(error, "error_dict") else {"": error.messages}
+            for name, texts in named.items():
+                for text in texts:
+                    self._fault(f"{pointer}/{name}" if by_field and name in values else pointer, text)
             return False
         row.save()
-        self._applied.changes.append(Change("create" if new else "update", pointer, changes))
+        self._applied.changes.append(Change("create" if new else "update", pointer, _shown(changes)))
         return True
 
     def _remove(self, row: models.Model, pointer: str) -> None:
@@ -196,17 +242,9 @@ class _Applying:
             for name in known.keys() - self._site.gpu_types.keys():
                 self._remove(known[name], f"/gpu_types/{escape(name)}")
 
-    def _people(self) -> None:
-        known = {row.username: row for row in User.objects.filter(username__in=self._site.people)}
-        for name, shape in self._site.people.items():
-            at = f"/people/{escape(name)}"
-            if name not in known:
-                self._fault(at, _("User not found."))
-                continue
-            self._apply_row(known[name], at, {"unix_name": shape.unix_name, "unix_name_from": ""})
-
     def _workspaces(self) -> None:
         known = {row.slug: row for row in Workspace.objects.all()}
+        rows = []
         for slug, shape in self._site.workspaces.items():
             pointer = f"/workspaces/{escape(slug)}"
             row = known.get(slug) or Workspace(slug=slug)
@@ -218,9 +256,12 @@ class _Applying:
                 values["egress"] = self._egress(shape.egress, f"{pointer}/egress")
             self._apply_row(row, pointer, values)
             if row.pk is not None:
-                self._members(row, shape, pointer)
-                self._quotas(row, shape, pointer)
-                self._log_sinks(row, shape, f"{pointer}/log_sinks")
+                rows.append((row, shape, pointer))
+                self._of_people.add_service_accounts(row, shape.service_accounts)
+        for row, shape, pointer in rows:
+            self._members(row, shape, pointer)
+            self._log_sinks(row, shape, f"{pointer}/log_sinks")
+        self._quotas(rows)
 
     def _log_sinks(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
         left_out = log_sinks.apply(workspace, shape.log_sinks, pointer, self._apply_row, self._fault)
@@ -247,41 +288,68 @@ class _Applying:
         for name, role in shape.members.items():
             at = f"{pointer}/members/{escape(name)}"
             if name not in people:
-                self._fault(at, _("User not found."))
+                if name not in self._site.people:  # else its problem has been reported
+                    self._fault(at, _("User not found."))
                 continue
             member = known.get(name) or Membership(workspace=workspace, user=people[name])
-            self._apply_row(member, at, {"role": role})
+            self._apply_row(member, at, {"role": role, "by_groups": False})
         if self._prune:
-            for name in known.keys() - shape.members.keys():
-                self._remove(known[name], f"{pointer}/members/{escape(name)}")
+            for name in known.keys() - shape.members.keys() - shape.service_accounts.keys():
+                if not known[name].by_groups:  # else the groups say so
+                    self._remove(known[name], f"{pointer}/members/{escape(name)}")
 
-    def _quotas(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
-        rows = Quota.objects.filter(workspace=workspace).select_related("cluster")
-        known = {(row.cluster.slug, row.slug): row for row in rows}
-        named: dict[tuple[str, str], str] = {}
-        for slug, quotas in shape.quotas.items():
-            cluster = self._clusters.get(slug)
-            at = f"{pointer}/quotas/{escape(slug)}"
-            if cluster is None:
-                self._fault(at, _("Cluster not found."))
-                continue
-            for name, quota, parent, where in _flat(quotas, at):
-                if (slug, name) in named:
-                    self._fault(where, _("Duplicate quota name in the file."))
+    def _quotas(self, workspaces: Sequence[tuple[Workspace, WorkspaceShape, str]]) -> None:
+        """Make the quotas of all workspaces, each after the one that it is part of, wherever that stands."""
+        rows = Quota.objects.select_related("cluster", "workspace", "parent__workspace")
+        known = {(row.cluster.slug, row.workspace.slug, row.slug): row for row in rows}
+        waiting = self._find_quotas(workspaces, known)
+        named = set(waiting)
+        while waiting:
+            ready = [key for key, each in waiting.items() if each.above not in waiting]
+            for key in ready or waiting:  # those left are parts of each other: the tree says so
+                each = waiting.pop(key) if ready else waiting[key]
+                above = known.get(each.above) if each.above else None
+                if above is not None and not above.pk:
+                    self._fault(each.pointer, _("A quota can't be its own parent."))
                     continue
-                named[slug, name] = where
-                row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
-                known[slug, name] = row
-                if not parent:
-                    self._quota(row, quota, self._above(row, quota, where), where)
-                elif quota.part_of is not None:
-                    self._fault(f"{where}/part_of", _("Unknown key."))
-                elif known[slug, parent].pk is not None:  # else its problem has been reported
-                    self._quota(row, quota, known[slug, parent], where)
+                self._quota(each.row, each.shape, above, each.pointer)
+            if not ready:
+                break
         if self._prune:
-            gone = [row for key, row in known.items() if key not in named and row.pk is not None]
+            here = {workspace.slug: pointer for workspace, _shape, pointer in workspaces}
+            gone = [row for key, row in known.items() if key not in named and key[1] in here and row.pk]
             for row in sorted(gone, key=_depth, reverse=True):
-                self._remove(row, f"{pointer}/quotas/{escape(row.cluster.slug)}/{escape(row.slug)}")
+                at = f"{here[row.workspace.slug]}/quotas"
+                self._remove(row, f"{at}/{escape(row.cluster.slug)}/{escape(row.slug)}")
+
+    def _find_quotas(
+        self, workspaces: Sequence[tuple[Workspace, WorkspaceShape, str]], known: dict[_Key, Quota]
+    ) -> dict[_Key, _Wanted]:
+        """Return the quotas of the file; `known` gets the new ones."""
+        found: dict[_Key, _Wanted] = {}
+        for workspace, shape, pointer in workspaces:
+            for slug, quotas in shape.quotas.items():
+                cluster = self._clusters.get(slug)
+                at = f"{pointer}/quotas/{escape(slug)}"
+                if cluster is None:
+                    self._fault(at, _("Cluster not found."))
+                    continue
+                for name, quota, parent, where in _flat(quotas, at):
+                    key = (slug, workspace.slug, name)
+                    if key in found:
+                        self._fault(where, _("Duplicate quota name in the file."))
+                    elif parent and quota.part_of:
+                        self._fault(f"{where}/part_of", _("Unknown key."))
+                    else:
+                        row = known.get(key) or Quota(workspace=workspace, cluster=cluster, slug=name)
+                        above = (slug, workspace.slug, parent) if parent else _above(slug, quota)
+                        found[key] = _Wanted(row, quota, above, where)
+        known |= {key: each.row for key, each in found.items()}
+        for key, each in list(found.items()):
+            if each.above is not None and each.above not in known:
+                self._fault(f"{each.pointer}/part_of", _nothing_called(each.shape.part_of))
+                del found[key]
+        return found
 
     def _quota(self, row: Quota, shape: QuotaShape, above: Quota | None, pointer: str) -> None:
         types = {gputypes.canonical(kind, self._types): count for kind, count in shape.gpus_by_type.items()}
@@ -289,23 +357,13 @@ class _Applying:
             **_quota_values(shape),
             "gpus_by_type": types,
             "name": shape.name or row.name or row.slug,
-            "parent_id": above.pk if above else None,
+            "parent": above,
         }
         if self._apply_row(row, pointer, values):
             self._touched[row.pk] = pointer
             self._changed.add(row.cluster_id)
-        if "idle" in shape.model_fields_set and row.pk is not None:
+        if row.pk is not None:
             self._exempt_people(row, shape.idle, f"{pointer}/idle/exempt_people")
-
-    def _above(self, row: Quota, shape: QuotaShape, pointer: str) -> Quota | None:
-        """Return the parent of a quota at the top of the tree; its present one where none is given."""
-        if shape.part_of is None:
-            return _foreign(row)
-        workspace, _slash, slug = shape.part_of.partition("/")
-        found = Quota.objects.filter(cluster=row.cluster, workspace__slug=workspace, slug=slug).first()
-        if shape.part_of and found is None:
-            self._fault(f"{pointer}/part_of", _nothing_called(shape.part_of))
-        return found
 
     def _exempt_people(self, quota: Quota, shape: IdleShape, pointer: str) -> None:
         people = {row.username: row for row in User.objects.filter(username__in=shape.exempt_people)}
@@ -325,8 +383,8 @@ class _Applying:
             if cluster is None:
                 self._fault(pointer, _("Cluster not found."))
                 continue
-            if shape.region is not None:
-                self._apply_row(cluster, pointer, {"region": shape.region})
+            own = {name: value for name in CLUSTER_COLUMNS if (value := getattr(shape, name)) is not None}
+            self._apply_row(cluster, pointer, own)
             if shape.settings is not None:
                 self._settings(cluster, shape.settings, f"{pointer}/settings")
             nodes = {row.name: row for row in Node.objects.filter(cluster=cluster).select_related("cluster")}
@@ -501,10 +559,10 @@ def _nothing_called(name: str) -> str:
     return _("“%(name)s” not found.") % {"name": name}
 
 
-def _foreign(row: Quota) -> Quota | None:
-    """The quota of another workspace that it is part of: the file can't say that, and so it is left."""
-    above = row.parent if row.parent_id else None
-    return above if above is not None and above.workspace_id != row.workspace_id else None
+def _above(cluster: str, shape: QuotaShape) -> _Key | None:
+    """Return the key of the quota that `part_of` names."""
+    workspace, _slash, slug = shape.part_of.partition("/")
+    return (cluster, workspace, slug) if shape.part_of else None
 
 
 def _depth(row: Quota) -> int:
@@ -517,7 +575,7 @@ def _depth(row: Quota) -> int:
 
 def _quota_values(shape: QuotaShape) -> dict[str, Any]:
     person = shape.person
-    idle = shape.idle.model_dump(exclude={"exempt_people"}) if "idle" in shape.model_fields_set else {}
+    idle = shape.idle.model_dump(exclude={"exempt_people"})
     return {
         **{f"idle_{name}": value for name, value in idle.items()},
         "source": shape.source,
@@ -536,6 +594,21 @@ def _quota_values(shape: QuotaShape) -> dict[str, Any]:
         "may_borrow": shape.may_borrow,
         "most_pending": shape.most_pending,
     }
+
+
+def _shown(changes: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Return changes of columns as the file says them: its names and units."""
+    found = {}
+    for column, (before, after) in changes.items():
+        name, unit = SHOWN.get(column, (column.replace("idle_", "idle.", 1), 1))
+        found[name] = (_in_unit(before, unit), _in_unit(after, unit))
+    return found
+
+
+def _in_unit(value: Any, unit: int) -> Any:
+    if isinstance(value, Quota):
+        return name_in_tree(value)
+    return number(value, unit) if unit > 1 else value
 
 
 def _whole(value: float | None, unit: int) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 SLUG = re.compile(r"^[-a-zA-Z0-9_]{1,63}$")
 Slug = Annotated[str, Field(pattern=SLUG.pattern)]
@@ -16,6 +16,8 @@ Amount = Annotated[float, Field(ge=0, le=1e9)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Price = Annotated[float, Field(ge=0, le=1e9)]
 Hour = Annotated[int, Field(ge=0, le=24)]
+
+Moment = Annotated[AwareDatetime, Field(strict=False, description="ISO 8601 with a time zone")]
 
 RoleName = Literal["viewer", "developer", "operator", "admin"]
 StateName = Literal["schedulable", "cordoned", "draining"]
@@ -46,8 +48,16 @@ class SpotShape(_Part):
 
 
 class ClusterShape(_Part):
-    """A cluster that is there already; without `region` or `settings`, it keeps those it has."""
+    """A cluster that is there already; it keeps what the file leaves out."""
 
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    admission: Annotated[
+        Literal["console", "engine"] | None, Field(description="who decides what starts when")
+    ] = None
+    enabled: bool | None = None
+    shows_addresses: bool | None = None
+    cordons_faulty: bool | None = None
+    cordon_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     region: Annotated[str, Field(max_length=100)] | None = None
     settings: Annotated[
         dict[str, Any] | None,
@@ -94,16 +104,14 @@ class IdleShape(_Part):
 
 
 class QuotaShape(_Part):
-    """A resource quota with those that are part of it; what has no limit is left out.
+    """A resource quota with those that are part of it, as it is to be: what it leaves out has its default.
 
-    Its short name is also what job files call a virtual cluster or a queue.  What `idle` and `part_of` say
-    stays as it is where the file leaves them out.
+    Its short name is also what job files call a virtual cluster or a queue.
     """
 
     part_of: Annotated[
-        str | None,
-        Field(description="WORKSPACE/QUOTA, where it does not stand in that; an empty text is none"),
-    ] = None
+        str, Field(description="WORKSPACE/QUOTA, where it does not stand in that, in any order")
+    ] = ""
     name: Annotated[str, Field(max_length=200)] = ""
     source: SourceName = "quota"
     kind: KindName = "general"
@@ -133,10 +141,20 @@ class LogSinkShape(_Part):
     enabled: bool = True
 
 
+class ServiceAccountShape(_Part):
+    """An account of scripts.  Its tokens and access keys are issued in the console, never in a file."""
+
+    role: RoleName = "developer"
+    contact: Annotated[str, Field(min_length=1, max_length=200)]
+    about: Annotated[str, Field(max_length=200)] = ""
+    made_by: str | None = None
+    active: bool = True
+
+
 class WorkspaceShape(_Part):
     """A workspace; its quotas stand below the clusters that they are of.
 
-    Without `egress` it keeps the one that it has, without `log_sinks` those.
+    Without `egress` it keeps the one that it has, without `log_sinks` those.  `members` are those by hand.
     """
 
     name: Annotated[str, Field(max_length=200)] = ""
@@ -149,17 +167,109 @@ class WorkspaceShape(_Part):
         Field(description="where its jobs may connect to; a list has rules such as 192.0.2.0/24:443"),
     ] = None
     members: dict[str, RoleName] = {}
+    service_accounts: dict[str, ServiceAccountShape] = {}
     quotas: dict[Slug, dict[Slug, QuotaShape]] = {}
     log_sinks: dict[Annotated[str, Field(min_length=1, max_length=100)], LogSinkShape] = {}
 
 
 class PersonShape(_Part):
-    """A person with an existing account."""
+    """A person, who is added where there is none; one who is there keeps what the file leaves out.
 
+    A password is never in a file: a new person sets one by a link, or signs in by LDAP or a provider.
+    """
+
+    email: Annotated[str, Field(max_length=254)] | None = None
+    first_name: Annotated[str, Field(max_length=150)] | None = None
+    last_name: Annotated[str, Field(max_length=150)] | None = None
     unix_name: Annotated[
-        str,
+        str | None,
         Field(max_length=32, description="as which user their jobs run, where a cluster tells people apart"),
-    ]
+    ] = None
+    active: bool | None = None
+    disabled_by: Annotated[
+        str | None, Field(max_length=64, description="the source that disabled it and may enable it again")
+    ] = None
+    superuser: bool | None = None
+    break_glass: bool | None = None
+    directory_dn: Annotated[str, Field(max_length=500)] | None = None
+    groups: Annotated[list[str] | None, Field(description="local groups, all of them")] = None
+
+
+class GroupShape(_Part):
+    """A local group; who is in it is said by `people`."""
+
+    description: Annotated[str, Field(max_length=500)] = ""
+    workspaces: Annotated[dict[Slug, RoleName], Field(description="roles of its people")] = {}
+
+
+class GroupMappingShape(_Part):
+    """What a group of LDAP ("ldap") or of an OIDC provider (its name) gives: a role, or all rights."""
+
+    source: Annotated[str, Field(min_length=1, max_length=64)]
+    group: Annotated[str, Field(min_length=1, max_length=500)]
+    workspace: Slug | None = None
+    role: RoleName = "developer"
+    superuser: bool = False
+
+    @model_validator(mode="after")
+    def _check_right(self) -> GroupMappingShape:
+        if self.superuser == (self.workspace is not None):
+            raise ValueError("select either a workspace or superuser")
+        return self
+
+
+class AnnouncementShape(_Part):
+    """A text, with translations."""
+
+    text: Annotated[str, Field(min_length=1, max_length=500)]
+    text_zh_hans: Annotated[str, Field(max_length=500)] = ""
+    text_ja: Annotated[str, Field(max_length=500)] = ""
+
+
+class BannerShape(AnnouncementShape):
+    """A text on every page: for everybody, one workspace or one person."""
+
+    level: Literal["info", "warn", "bad"] = "info"
+    workspace: Slug | None = None
+    person: str | None = None
+    from_at: Moment | None = None
+    until_at: Moment | None = None
+
+
+class MaintenanceShape(AnnouncementShape):
+    """A maintenance window of one cluster or all."""
+
+    cluster: Slug | None = None
+    from_at: Moment
+    until_at: Moment
+    keeps_free: bool = True
+    lead_hours: Annotated[int, Field(ge=0, le=24 * 60)] = 24
+
+
+class TemplateVersionShape(_Part):
+    """A version of a template, which never changes.  `content` is a job file without secret values."""
+
+    format: Annotated[str, Field(min_length=1, max_length=32)]
+    content: str
+    parameters: list[Any] = []
+    constraints: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    notes: Annotated[str, Field(max_length=400)] = ""
+    made_by: Annotated[str | None, Field(description="default: the owner")] = None
+
+
+class TemplateShape(_Part):
+    """A job template of a workspace, or without one of its owner; versions are only ever added."""
+
+    owner: str
+    workspace: Slug | None = None
+    proposed_to: Slug | None = None
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    description: Annotated[str, Field(max_length=2000)] = ""
+    icon: Annotated[str, Field(max_length=32)] = "bolt"
+    retired: bool = False
+    default: Annotated[int, Field(ge=1)] | None = None
+    versions: Annotated[list[TemplateVersionShape], Field(min_length=1, max_length=500)]
 
 
 class AssetShape(_Part):
@@ -269,10 +379,15 @@ class Site(_Part):
     gpu_types: dict[Annotated[str, Field(max_length=64)], list[str]] = {}
     clusters: dict[Slug, ClusterShape] = {}
     specs: list[SpecShape] = []
-    people: dict[str, PersonShape] = {}
+    people: dict[Annotated[str, Field(min_length=1, max_length=150)], PersonShape] = {}
+    groups: dict[Annotated[str, Field(min_length=1, max_length=100)], GroupShape] = {}
+    group_mappings: list[GroupMappingShape] = []
     workspaces: dict[Slug, WorkspaceShape] = {}
     assets: AssetsShape = AssetsShape()
     storage: dict[Annotated[str, Field(min_length=1, max_length=200)], StorageShape] = {}
+    templates: dict[Annotated[str, Field(pattern=r"^t-[a-z0-9]{1,14}$")], TemplateShape] = {}
+    banners: list[BannerShape] = []
+    maintenance: list[MaintenanceShape] = []
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Tables as CSV: the rows of a list of the admin, and such a table as the document that site.yaml is.
 
 Columns are called as in site.yaml; `person.gpus` is `gpus` in `person`.  Rows are found by names.  A column
-that is left out changes nothing; an empty cell is what site.yaml has without the key.
+that is left out changes nothing; an empty cell is what site.yaml has without the key.  Types and lists are
+written as pages show them: `A100: 8, V100: 4`, `alice, bob`; JSON is read too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db.models import Model, QuerySet
@@ -29,10 +30,19 @@ from quotas.sheets import lines, plain_cell
 TEXTS: Final = frozenset(
     (
         *("cluster", "description", "gpu_type", "kind", "name", "part_of", "period", "role", "source"),
-        *("state", "unix_name", "why", "workspace"),
+        *("state", "unix_name", "why", "workspace", "email", "first_name", "last_name"),
     )
 )
-"""Columns whose cells are texts; the others' are JSON."""
+"""Columns whose cells are texts."""
+
+LISTED: Final = frozenset({"aliases", "exempt_people", "exempt_roles", "groups"})
+"""Columns whose cells are as in `alice, bob`, or JSON."""
+
+COUNTED: Final = frozenset({"gpus", "gpus_by_type"})
+"""Columns whose cells may have types and numbers, as in `A100: 8, V100: 4`."""
+
+NAMED: Final = frozenset({"exempt_labels", "workspaces"})
+"""Columns whose cells may have names and values, as in `vision: developer, speech: admin`."""
 
 JSON_WORDS: Final = {"TRUE": "true", "FALSE": "false", "yes": "true", "no": "false"}
 """What spreadsheets and people write for JSON's words."""
@@ -56,6 +66,10 @@ class Table:
     related: tuple[str, ...] = ()
     is_scalar: bool = False
     """Whether the value of the last column is what stands at `path`."""
+    is_partial: bool = False
+    """Whether a row keeps what the document leaves out, so that only cells that differ are in it."""
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By columns, the paths of their values, of which each has a name: the colon alone."""
 
     def rows(self, queryset: QuerySet[Any]) -> Iterator[dict[str, str]]:
         """The cells of what there is, by columns."""
@@ -71,7 +85,23 @@ class Table:
 def _cell(value: Any) -> str:
     if value in (None, "", [], {}):
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    parts: list[str] = []
+    text = ""
+    if isinstance(value, dict):
+        parts = [text for pair in value.items() for text in map(str, pair)]
+        text = ", ".join(f"{name}: {each}" for name, each in value.items())
+    elif isinstance(value, list):
+        parts = [str(each) for each in value]
+        text = ", ".join(parts)
+    if parts and all(part and part == part.strip() and not _SIGNS & set(part) for part in parts):
+        return text
+    return json.dumps(value, ensure_ascii=False)
+
+
+_SIGNS: Final = frozenset(',:"[]{}')
+"""What a name or value has only in JSON."""
 
 
 def _flat(shape: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -89,13 +119,34 @@ def _quota(row: Quota) -> Mapping[str, Any]:
     return {"workspace": row.workspace.slug, "cluster": row.cluster.slug, "slug": row.slug, **values}
 
 
+def _person(row: User) -> Mapping[str, Any]:
+    mine = sorted(row.memberships.all(), key=lambda each: each.workspace.slug)
+    return {
+        "user": row.username,
+        "email": row.email,
+        "first_name": row.first_name,
+        "last_name": row.last_name,
+        "unix_name": row.unix_name,
+        "active": row.is_active,
+        "superuser": row.is_superuser,
+        "workspaces": {each.workspace.slug: str(each.role) for each in mine if not each.by_groups},
+        "groups": sorted(group.name for group in row.local_groups.all()),
+    }
+
+
 TABLES: Final = {
     "user": Table(
         User,
         ("people", ":user"),
         ("user",),
-        ("user", "unix_name"),
-        lambda row: {"user": row.username, "unix_name": row.unix_name},
+        (
+            *("user", "email", "first_name", "last_name", "unix_name", "active", "superuser"),
+            *("workspaces", "groups"),
+        ),
+        _person,
+        ("memberships__workspace", "local_groups"),
+        is_partial=True,
+        elsewhere={"workspaces": ("workspaces", ":", "members", ":user")},
     ),
     "membership": Table(
         Membership,
@@ -211,6 +262,9 @@ class _Sheet:
         if names in self._added:
             self.faults.append(Fault("", _("Duplicate name."), line))
         elif any(cells.values()) and (wanted := {**before, **cells}) != before:
+            if self._table.is_partial:
+                wanted = {key: cell for key, cell in wanted.items() if cell != before.get(key, "")}
+                wanted |= dict(zip(self._table.keys, names, strict=True))
             self._set_value(line, wanted)
             self._added.add(names)
 
@@ -232,12 +286,37 @@ class _Sheet:
             *inside, name = column.split(".")
             values = at.setdefault(inside[0], {}) if inside else at
             cell = row.get(column, "")
-            if f":{column}" not in self._table.path and (cell or column == "part_of"):
+            if column in self._table.elsewhere:
+                self._set_elsewhere(line, column, row)
+            elif f":{column}" not in self._table.path and (
+                cell or (self._table.is_partial and column in row)
+            ):
                 values[name] = _value(name, cell)
         if self._table.is_scalar:
             above[key] = next(iter(at.values()), [])
         for column, number in self._numbers.items():
             self._places[f"{pointer}/{column.replace('.', '/')}"] = (line, number)
+
+    def _set_elsewhere(self, line: int, column: str, row: Mapping[str, str]) -> None:
+        """Say the values of a cell where they belong."""
+        cell = row.get(column, "")
+        found = _value(column, cell) if cell else {}
+        number = self._numbers.get(column, 1)
+        if not isinstance(found, dict):
+            text = _("Enter names and values, such as “vision: developer, speech: admin”.")
+            self.faults.append(Fault(f"/{column}", text, line, number))
+            return
+        *above, last = self._table.elsewhere[column]
+        for name, value in found.items():
+            at, pointer = self.value, ""
+            for part in above:
+                key = name if part == ":" else part
+                pointer += f"/{escape(key)}"
+                self._places.setdefault(pointer, (line, number))
+                at = at.setdefault(key, {})
+            key = row[last[1:]]
+            at[key] = value
+            self._places[f"{pointer}/{escape(key)}"] = (line, number)
 
     def check_workspaces(self) -> None:
         """Note those that are not there: a slip of the pen makes none."""
@@ -249,10 +328,25 @@ class _Sheet:
 
 
 def _value(column: str, cell: str) -> Any:
-    """Return the value of a cell; text that is no JSON is left for the schema to refuse."""
+    """Return the value of a cell; text that is nothing else is left for the schema to refuse."""
     if column in TEXTS:
         return cell
+    if column in LISTED and not cell.lstrip().startswith("["):
+        return [part.strip() for part in cell.split(",") if part.strip()]
+    if column in NAMED | COUNTED and ":" in cell and not cell.lstrip().startswith("{"):
+        return _pairs(cell, counts=column in COUNTED)
     try:
         return json.loads(JSON_WORDS.get(cell, cell))
     except (ValueError, RecursionError):
         return cell
+
+
+def _pairs(cell: str, *, counts: bool) -> Any:
+    """Return names and their values; the cell as it is where it has none."""
+    found: dict[str, Any] = {}
+    for part in filter(None, (each.strip() for each in cell.split(","))):
+        name, colon, value = (each.strip() for each in part.rpartition(":"))
+        if not colon or not name or (counts and not value.isdecimal()):
+            return cell
+        found[name] = int(value) if counts else value
+    return found

@@ -1,8 +1,9 @@
-"""Groups of a directory or a provider become memberships.
+"""Groups of a directory, a provider or an admin become memberships.
 
-The last report of a source about somebody is stored (`learn`), and rights are worked out from that and from
-the mappings (`apply`), so that a changed mapping works at once and for everybody, also for those who are
-away.  A membership made by hand is never touched; of several groups the highest role counts.
+The last report of a source about somebody is stored (`learn`), and rights are worked out from that, from
+the mappings and from local groups (`apply`), so that a change of those works at once and for everybody, also
+for those who are away.  A membership made by hand is never touched; of several groups the highest role
+counts.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from django.db import transaction
+from django.db.models import Q
 
-from quotas.models import GroupMapping, Membership, PersonGroup, Role, User
+from quotas.models import GroupMapping, LocalGroupRole, Membership, PersonGroup, Role, User
 
 RANKS: Final = {role: rank for rank, role in enumerate(Role)}
 """From the least to the most, as `Role` lists them."""
@@ -42,15 +44,21 @@ def apply(users: Iterable[User]) -> None:
     for user in users:
         rows = PersonGroup.objects.filter(user=user).values_list("source", "group")
         given = [row for source, group in rows for row in mappings.get((source, group.casefold()), ())]
-        _set_memberships(user, _highest(given))
+        local = LocalGroupRole.objects.filter(group__people=user)
+        _set_memberships(user, _highest([*given, *local]))
         _set_superuser(user, any(row.superuser for row in given))
 
 
 def apply_to_all() -> None:
-    """After a mapping changed: everybody of whom a source knows groups, or who had rights by them."""
-    by_groups = User.objects.filter(person_groups__isnull=False)
-    had = User.objects.filter(memberships__by_groups=True)
-    apply((by_groups | had | User.objects.filter(admin_by_groups=True)).distinct())
+    """After a mapping or a local group changed: everybody who is in a group, or had rights by one."""
+    apply(
+        User.objects.filter(
+            Q(person_groups__isnull=False)
+            | Q(local_groups__isnull=False)
+            | Q(memberships__by_groups=True)
+            | Q(admin_by_groups=True)
+        ).distinct()
+    )
 
 
 def behind(membership: Membership) -> list[str]:
@@ -59,13 +67,19 @@ def behind(membership: Membership) -> list[str]:
         return []
     mappings = _mappings()
     rows = PersonGroup.objects.filter(user=membership.user_id).values_list("source", "group")
+    local = LocalGroupRole.objects.filter(group__people=membership.user_id, workspace=membership.workspace_id)
     return sorted(
-        f"{source}: {group}"
-        for source, group in rows
-        if any(
-            row.workspace_id == membership.workspace_id
-            for row in mappings.get((source, group.casefold()), ())
-        )
+        [
+            *local.values_list("group__name", flat=True),
+            *(
+                f"{source}: {group}"
+                for source, group in rows
+                if any(
+                    row.workspace_id == membership.workspace_id
+                    for row in mappings.get((source, group.casefold()), ())
+                )
+            ),
+        ]
     )
 
 
@@ -77,7 +91,7 @@ def _mappings() -> Mapping[tuple[str, str], list[GroupMapping]]:
     return found
 
 
-def _highest(given: Iterable[GroupMapping]) -> dict[int, Role]:
+def _highest(given: Iterable[GroupMapping | LocalGroupRole]) -> dict[int, Role]:
     best: dict[int, Role] = {}
     for row in given:
         if row.workspace_id is not None:

@@ -9,13 +9,20 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import (
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
 
 from quotas import egress
-from quotas.clusters import gputypes
+from quotas.accounts import first_links
+from quotas.accounts.first_links import Way
+from quotas.admin.units import SCALES, format_amount
 from quotas.egress import EgressKind
 from quotas.ledger import reports
-from quotas.models import Quota, Workspace
+from quotas.models import LocalGroup, Quota, User, Workspace
 
 
 class QuotaForm(forms.ModelForm[Quota]):
@@ -61,14 +68,6 @@ class QuotaForm(forms.ModelForm[Quota]):
             "idle_exempt_labels",
         )
 
-    def clean_gpus_by_type(self) -> Any:
-        """GPU types under their own names."""
-        types = self.cleaned_data["gpus_by_type"]
-        if not isinstance(types, dict):
-            return types or {}
-        known = gputypes.names()
-        return {gputypes.canonical(kind, known): count for kind, count in types.items()}
-
     def clean_idle_exempt_roles(self) -> Any:
         """An empty field is nobody."""
         return self.cleaned_data["idle_exempt_roles"] or []
@@ -83,7 +82,8 @@ class QuotaForm(forms.ModelForm[Quota]):
         if self.instance.pk and not self.cleaned_data.get("drain"):
             for field, kind, used, limit in _limits_below_use(self.instance, self.cleaned_data):
                 if field in self.fields and field not in self.errors:
-                    self.add_error(field, ValidationError(_drains(kind, used, limit), code="drains"))
+                    shown = [_in_unit(field, each) for each in (used, limit)]
+                    self.add_error(field, ValidationError(_drains(kind, *shown), code="drains"))
         return cleaned
 
 
@@ -103,12 +103,56 @@ def _limits_below_use(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, s
     return [each for each in bounded if each[3] < each[2]]
 
 
-def _drains(kind: str, used: int, limit: int) -> str:
+def _in_unit(field: str, value: int) -> str:
+    _label, scale, _places = SCALES.get(field, ("", 1, 0))
+    return format_amount(value, scale)
+
+
+def _drains(kind: str, used: str, limit: str) -> str:
     text = _(
         "%(used)s in use. A limit of %(limit)s stops nothing: running jobs finish, and no new "
         "jobs start until usage drops. To save it, select “Allow limits below current usage”."
     )
     return (f"{kind}: " if kind else "") + text % {"used": used, "limit": limit}
+
+
+class PersonForm(forms.ModelForm[User]):
+    """A new person, with groups and the link to their first password; memberships stand below it."""
+
+    local_groups = forms.ModelMultipleChoiceField(
+        LocalGroup.objects.all(),
+        label=gettext_lazy("Local groups"),
+        required=False,
+        widget=UnfoldAdminSelectMultipleWidget,
+    )
+    links = forms.ChoiceField(
+        label=gettext_lazy("First password"),
+        widget=UnfoldAdminRadioSelectWidget,
+        help_text=gettext_lazy("By a link that works once, for three days."),
+    )
+
+    class Meta:
+        model = User
+        fields = ("username", "email", "first_name", "last_name")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        links = self.fields["links"]
+        assert isinstance(links, forms.ChoiceField)
+        links.choices = first_links.ways()
+        self.initial.setdefault("links", links.choices[0][0])
+
+    def clean(self) -> dict[str, Any] | None:
+        """Ask for the address that a link is mailed to."""
+        cleaned = super().clean()
+        if self.cleaned_data.get("links") == Way.MAIL and not self.cleaned_data.get("email"):
+            self.add_error("email", _("Required."))
+        return cleaned
+
+    def save(self, commit: bool = True) -> User:
+        """Save without a password."""
+        self.instance.set_unusable_password()
+        return super().save(commit)
 
 
 class WorkspaceForm(forms.ModelForm[Workspace]):

@@ -11,11 +11,12 @@ from django.utils.translation import gettext_lazy as _
 from quotas import ledger
 from quotas.admin.base import TABLE_LIST, ModelAdmin
 from quotas.admin.forms import QuotaForm
+from quotas.admin.units import UnitFields, shown, shown_types
 from quotas.models import Quota
 
 
 @admin.register(Quota)
-class QuotaAdmin(ModelAdmin[Quota]):
+class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
     """Quotas of all workspaces."""
 
     change_list_template = TABLE_LIST
@@ -28,10 +29,12 @@ class QuotaAdmin(ModelAdmin[Quota]):
         "source",
         "kind",
         "gpus",
-        "cpu_milli",
-        "memory_mib",
+        "types",
+        "cores",
+        "memory",
         "most_jobs",
     )
+    types, cores, memory = shown_types, shown("cpu_milli"), shown("memory_mib")
     list_filter = ("cluster", "workspace", "source", "kind")
     list_select_related = ("parent", "workspace", "cluster")
     search_fields = ("name", "slug", "workspace__name")

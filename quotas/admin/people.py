@@ -12,12 +12,14 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 
 from quotas import ledger
-from quotas.accounts import resets
+from quotas.accounts import first_links, groups, resets
+from quotas.accounts.first_links import Way
 from quotas.admin.base import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
-from quotas.admin.forms import QuotaForm, WorkspaceForm
+from quotas.admin.forms import PersonForm, QuotaForm, WorkspaceForm
+from quotas.admin.units import UnitFields
 from quotas.models import AccessKey, AccessToken, Membership, Quota, User, Workspace
 
 POWERS: Final = (
@@ -51,7 +53,8 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
 
     change_list_template = TABLE_LIST
     form = UserChangeForm
-    add_form = UserCreationForm
+    add_form = PersonForm
+    add_form_template = None
     change_password_form = AdminPasswordChangeForm
 
     inlines = (MembershipInline,)
@@ -62,6 +65,9 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
         (_("Sign-in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
         (_("Jobs"), {"fields": ("unix_name", "unix_name_from")}),
         (_("Preferences"), {"fields": ("language", "time_zone", "theme")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("username", "email", ("first_name", "last_name"), "local_groups", "links")}),
     )
     readonly_fields = ("unix_name_from", "disabled_by")
 
@@ -81,6 +87,27 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
         if "unix_name" in form.changed_data:
             obj.unix_name_from = ""
         super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Put a new person into groups, and give them the link to their first password."""
+        super().save_related(request, form, formsets, change)
+        if change:
+            return
+        user = form.instance
+        if request.user.has_perm("quotas.change_localgroup"):
+            for group in form.cleaned_data["local_groups"]:
+                group.people.add(user)
+            groups.apply([user])
+        way = first_links.way_of(form.cleaned_data["links"])
+        shown = first_links.deliver([user], way)
+        for person, link in shown:
+            self.message_user(request, f"{person}: {link}")
+        if way is Way.MAIL and not shown:
+            self.message_user(request, _("The link was sent to %(email)s.") % {"email": user.email})
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> Any:
+        """Go back to the list, as everything was on the form."""
+        return ModelAdmin.response_add(self, request, obj, post_url_continue)
 
     @admin.action(description=_("Create password links"), permissions=("reset",))
     def make_reset_links(self, request: HttpRequest, users: Any) -> None:
@@ -142,7 +169,7 @@ class MembershipAdmin(ModelAdmin[Membership]):
     autocomplete_fields = ("user", "workspace")
 
 
-class QuotaInline(StackedInline[Quota, Workspace]):
+class QuotaInline(UnitFields, StackedInline[Quota, Workspace]):
     """A workspace's quotas."""
 
     model = Quota

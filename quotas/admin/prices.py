@@ -9,10 +9,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from quotas.admin.base import TABLE_LIST, ModelAdmin
+from quotas.admin.units import UnitFields, shown, shown_types
 from quotas.models import Spec, SpotPrice
 
 
-class PricedAdmin(ModelAdmin[Any]):
+class PricedAdmin(UnitFields, ModelAdmin[Any]):
     """Rows whose prices are remembered one by one, so that they are deleted one by one too."""
 
     change_list_template = TABLE_LIST
@@ -30,12 +31,14 @@ class SpecAdmin(PricedAdmin):
         "name",
         "cluster",
         "workspace",
-        "gpus",
-        "cpu_milli",
-        "memory_mib",
-        "price_micro",
+        "types",
+        "cores",
+        "memory",
+        "price",
         "offered",
     )
+    types, cores, memory = shown_types, shown("cpu_milli"), shown("memory_mib")
+    price = shown("price_micro")
     list_filter = ("offered", "cluster", "workspace")
     list_select_related = ("cluster", "workspace")
     search_fields = ("name", "description")
@@ -45,6 +48,7 @@ class SpecAdmin(PricedAdmin):
 class SpotPriceAdmin(PricedAdmin):
     """Prices of preemptible resources, at all times or at some hours."""
 
-    list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
+    list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market", "price")
+    market, price = shown("market_micro"), shown("price_micro")
     list_filter = ("cluster",)
     list_select_related = ("cluster",)

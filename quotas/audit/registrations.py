@@ -15,6 +15,8 @@ from quotas.models import (
     GpuType,
     GroupMapping,
     Invitation,
+    LocalGroup,
+    LocalGroupRole,
     Maintenance,
     Membership,
     Quota,
@@ -30,6 +32,8 @@ def begin() -> None:
     """Once, when the application is ready."""
     audit.follow(Workspace)
     audit.follow(GroupMapping)
+    audit.follow(LocalGroup, links=("people",))
+    audit.follow(LocalGroupRole)
     audit.follow(Invitation, without=("digest",))
     audit.follow(ServiceAccount)
     audit.follow(Membership)

@@ -138,6 +138,12 @@ def move(holder: str, quota: Quota) -> bool:
     return bool(waiting.update(quota=quota))
 
 
+def give(holders: Collection[str], owner: User) -> int:
+    """Let requests that wait count as `owner`'s from now on, and return how many do."""
+    waiting = Request.objects.filter(holder__in=holders, state=Request.State.WAITING)
+    return waiting.update(owner=owner)
+
+
 def declare_more(holder: str, seconds: int) -> None:
     """Extend the holder's declared running time by `seconds`."""
     Request.objects.filter(holder=holder, declared_s__isnull=False).update(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from decimal import Decimal
 from typing import Any, Final
 
 from django import forms
@@ -18,49 +17,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from quotas.clusters import gputypes
+from quotas.limits.fields import Scaled, Types
 from quotas.models import Cluster, Quota, tree
 
 FIELDS: Final = ("gpus", "gpus_by_type", "cpu_milli", "memory_mib", "most_jobs")
 _SMALL: Final = {"class": "house-input"}
-
-
-class Scaled(forms.DecimalField):
-    """A whole number in the database, shown in units of `scale`."""
-
-    def __init__(self, scale: int, **kwargs: Any) -> None:
-        super().__init__(min_value=0, max_digits=15, decimal_places=3, required=False, **kwargs)
-        self.scale = scale
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, int):
-            shown = Decimal(value) / self.scale
-            return shown.quantize(Decimal(1)) if shown == shown.to_integral() else round(shown, 3).normalize()
-        return value
-
-    def clean(self, value: Any) -> int | None:
-        """In the database's own unit."""
-        found = super().clean(value)
-        return None if found is None else int(found * self.scale)
-
-
-class Types(forms.CharField):
-    """Numbers by type."""
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return ", ".join(f"{kind}: {count}" for kind, count in value.items())
-        return value
-
-    def clean(self, value: Any) -> dict[str, int]:
-        """Types under their own names."""
-        known, found = gputypes.names(), {}
-        for part in filter(None, (each.strip() for each in str(value or "").split(","))):
-            kind, colon, count = part.rpartition(":")
-            if not colon or not kind.strip() or not count.strip().isdecimal():
-                raise ValidationError(_("Enter types and numbers, such as “A100: 8, V100: 4”."))
-            found[gputypes.canonical(kind.strip(), known)] = int(count)
-        return found
 
 
 class QuotaLimitsForm(forms.Form):

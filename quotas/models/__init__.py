@@ -4,7 +4,7 @@ from quotas.models.access_keys import AccessKey, UsedSignature
 from quotas.models.announcements import AdminAction, Banner, Maintenance, ReadOnly
 from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
-from quotas.models.groups import GroupMapping, PersonGroup
+from quotas.models.groups import GroupMapping, LocalGroup, LocalGroupRole, PersonGroup
 from quotas.models.invitations import Invitation, ServiceAccount
 from quotas.models.limits import Kind, Period, Quota, Source
 from quotas.models.prices import PriceSpan, Spec, SpotPrice
@@ -29,6 +29,8 @@ __all__ = [
     "GroupMapping",
     "Invitation",
     "Kind",
+    "LocalGroup",
+    "LocalGroupRole",
     "Maintenance",
     "Membership",
     "Node",

@@ -185,6 +185,7 @@ class AdminAction(models.Model):
         READ_ONLY = "read_only", _("turned on read-only mode")
         READ_WRITE = "read_write", _("turned off read-only mode")
         END_PERSON = "end_person", _("stopped all activity of a user")
+        OFFBOARD = "offboard", _("offboarded a user")
         TELL_OWNERS = "tell_owners", _("notified job owners on a node")
         SETTLE = "settle", _("resolved a lost job")
         NODES = "nodes", _("changed node state")

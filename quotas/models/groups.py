@@ -1,4 +1,4 @@
-"""Groups of a directory or a provider, and which rights they give."""
+"""Groups of people, of a directory, a provider or an admin, and which rights they give."""
 
 from __future__ import annotations
 
@@ -77,3 +77,39 @@ class PersonGroup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} · {self.source}: {self.group}"
+
+
+class LocalGroup(Audited):
+    """People whom an admin put together; they have its roles, as those of a directory's group have."""
+
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    description = models.CharField(_("description"), max_length=500, blank=True)
+    people = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, blank=True, related_name="local_groups", verbose_name=_("people")
+    )
+
+    class Meta:
+        verbose_name = _("local group")
+        verbose_name_plural = _("local groups")
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LocalGroupRole(Audited):
+    """The role that everybody in a local group has in a workspace."""
+
+    group = models.ForeignKey(LocalGroup, models.CASCADE, related_name="roles", verbose_name=_("local group"))
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="local_group_roles", verbose_name=_("workspace")
+    )
+    role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
+
+    class Meta:
+        verbose_name = _("role of a local group")
+        verbose_name_plural = _("roles of a local group")
+        constraints = (models.UniqueConstraint(fields=("group", "workspace"), name="one_local_group_role"),)
+
+    def __str__(self) -> str:
+        return f"{self.group} · {self.workspace}"

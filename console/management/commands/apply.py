@@ -1,8 +1,10 @@
-"""`manage.py apply site.yaml`: make workspaces, members, quotas, nodes, specs and prices as a file says."""
+"""`manage.py apply site.yaml`: make people, workspaces, quotas, nodes, prices and more as a file says."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ from console.site_yaml.parser import Wrong, read
 from jobs.dialects.base import Refused
 from jobs.dialects.source import decode
 from jobs.messages.problems import problem_message
+from quotas.accounts import first_links
+from quotas.accounts.first_links import Way
 
 DIFFERS: Final = 2
 """The exit status of `--diff` where something would change, as with diff(1) but for trouble, which is 1."""
@@ -23,7 +27,7 @@ DIFFERS: Final = 2
 class Command(BaseCommand):
     """Repeating it changes nothing."""
 
-    help = "Makes workspaces, members, quotas, nodes, GPU types, specs and prices as site.yaml says."
+    help = "Makes people, groups, workspaces, quotas, nodes, prices, templates and more as site.yaml says."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="The file; - is standard input.")
@@ -34,27 +38,57 @@ class Command(BaseCommand):
             "--prune", action="store_true", help="Also remove what the file's parts do not name."
         )
         parser.add_argument("--revision", default="", help="The file's revision, for the audit log.")
+        add_links_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            data = sys.stdin.buffer.read() if options["file"] == "-" else Path(options["file"]).read_bytes()
-        except OSError as error:
-            raise CommandError(f"{options['file']}: {error.strerror}") from error
-        try:
+        with problems_of(options["file"]):
             applied = apply(
-                read(decode(data)),
+                read(decode(read_file(options["file"]))),
                 prune=options["prune"],
                 dry=options["diff"],
                 revision=options["revision"],
             )
-        except Wrong as wrong:
-            lines = [f"{options['file']}:{fault}" for fault in wrong.faults]
-            raise CommandError("\n".join(lines)) from wrong
-        except Refused as refused:
-            raise CommandError("\n".join(map(problem_message, refused.problems))) from refused
-        tell(self.stdout, applied, dry=options["diff"])
-        if options["diff"] and applied.changes:
-            sys.exit(DIFFERS)
+        finish(self.stdout, applied, dry=options["diff"], links=Way(options["links"]))
+
+
+def add_links_argument(parser: CommandParser) -> None:
+    """Add the option that says how new people get their first link."""
+    parser.add_argument(
+        "--links",
+        choices=[each.value for each in Way],
+        default=Way.NONE.value,
+        help="How new people get a one-time link to set a password: by mail, shown here, or none (default).",
+    )
+
+
+def read_file(name: str) -> bytes:
+    """Return the bytes of a file, or of standard input for "-".  Raises CommandError."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from error
+
+
+@contextmanager
+def problems_of(name: str) -> Iterator[None]:
+    """Raise CommandError with every problem of the file called `name`."""
+    try:
+        yield
+    except Wrong as wrong:
+        raise CommandError("\n".join(f"{name}:{fault}" for fault in wrong.faults)) from wrong
+    except Refused as refused:
+        raise CommandError("\n".join(map(problem_message, refused.problems))) from refused
+
+
+def finish(out: OutputWrapper, applied: Applied, *, dry: bool, links: Way) -> None:
+    """Print what changed and give new people their links; exit with `DIFFERS` where it only would."""
+    tell(out, applied, dry=dry)
+    if dry and applied.changes:
+        sys.exit(DIFFERS)
+    if links is Way.MAIL and first_links.way_of(links) is not links:
+        raise CommandError(_("No links were sent: set CONSOLE_MAIL, or use --links show."))
+    for person, link in () if dry else first_links.deliver(applied.people, links):
+        out.write(f"{person.get_username()}: {link}")
 
 
 def tell(out: OutputWrapper, applied: Applied, *, dry: bool, same: str = "") -> None:

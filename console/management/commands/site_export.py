@@ -12,9 +12,9 @@ from console.site_yaml.shape import json_schema
 
 
 class Command(BaseCommand):
-    """No secret is in it: clusters' own settings and people's accounts are not."""
+    """No secret is in it: clusters' own settings, passwords and keys are not."""
 
-    help = "Writes workspaces, members, quotas, nodes, GPU types, specs and prices as site.yaml."
+    help = "Writes people, groups, workspaces, quotas, nodes, prices, templates and more as site.yaml."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

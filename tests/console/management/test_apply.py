@@ -366,7 +366,7 @@ def test_unix_names_are_applied_and_exported(tmp_path: Path) -> None:
     assert "bjones" not in export(), "the directory says it"
 
 
-@pytest.mark.parametrize("line", ["alice: {unix_name: root}", "carol: {unix_name: carol}"])
+@pytest.mark.parametrize("line", ["alice: {unix_name: root}", "carol: {unix_name: root}"])
 def test_invalid_unix_names_are_refused(tmp_path: Path, line: str) -> None:
     make_user("alice")
     file = tmp_path / "site.yaml"

@@ -1,0 +1,57 @@
+"""Links by which new people set their first password: by e-mail, or shown once to whoever added them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+from allauth.account.adapter import get_adapter
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext_lazy
+
+from quotas.accounts import resets
+from quotas.models import User
+
+
+class Way(StrEnum):
+    """How a new person gets the link; by LDAP or a provider they need none."""
+
+    MAIL = "mail"
+    SHOW = "show"
+    NONE = "none"
+
+
+LABELS: Final = (
+    (Way.MAIL, gettext_lazy("E-mail a link")),
+    (Way.SHOW, gettext_lazy("Show a link here")),
+    (Way.NONE, gettext_lazy("None: LDAP or single sign-on")),
+)
+
+
+def ways() -> list[tuple[Way, str]]:
+    """Return the ways that are possible here, with labels; the first is the usual one."""
+    return [(way, str(label)) for way, label in LABELS if way is not Way.MAIL or settings.CONSOLE_MAIL]
+
+
+def way_of(text: str) -> Way:
+    """Return the way of that name, or none where it is not possible here."""
+    return next((way for way, _label in ways() if way == text), Way.NONE)
+
+
+def deliver(people: Iterable[User], way: Way) -> list[tuple[User, str]]:
+    """Mail each person a link; return those that were not mailed, to be shown once.
+
+    A link works once and for three days.  Whoever has no e-mail address gets none.
+    """
+    shown = []
+    for person in people if way is not Way.NONE else ():
+        link = f"{settings.CONSOLE_URL}{resets.path_for(person)}"
+        if way is Way.MAIL and person.email:
+            with translation.override(person.language or settings.LANGUAGE_CODE):
+                values = {"person": person, "link": link}
+                get_adapter().send_mail("console/email/first_link", person.email, values)
+        else:
+            shown.append((person, link))
+    return shown
