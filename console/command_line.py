@@ -26,18 +26,18 @@ def main() -> int:
     if command in {"", "-h", "--help", "run"}:
         print(USAGE, end="", file=sys.stdout if command.startswith("-") else sys.stderr)
         return 0 if command.startswith("-") else 2
-    if command == "doctor":
-        from console.doctor import main as doctor  # noqa: PLC0415  # the others don't need it
-
-        return doctor()
     try:
         preflight.packages()
     except preflight.CannotStart as problem:
         sys.exit(str(problem))
+    if command == "doctor":
+        from console import doctor  # noqa: PLC0415  # needs the packages
+
+        return doctor.main()
     if command == "restore":
-        from console.management.restoration import main as restore  # noqa: PLC0415  # likewise
+        from console.management import restoration  # noqa: PLC0415  # likewise
 
-        return restore(arguments)
-    from console.management.dispatch import execute  # noqa: PLC0415  # needs the packages
+        return restoration.main(arguments)
+    from console.management import dispatch  # noqa: PLC0415  # likewise
 
-    return execute()
+    return dispatch.execute()

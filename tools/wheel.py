@@ -1,7 +1,7 @@
 """The console's wheel: what lies beside the packages in a checkout, put into them.
 
-`pyproject.toml` names this class, so that `pip wheel .` and `pip install .` make a whole console.  An editable
-installation uses the checkout's own files.
+`pyproject.toml` names this class, so that `pip wheel .` and `pip install .` make a whole console.  An
+editable installation uses the checkout's own files.
 """
 
 from __future__ import annotations

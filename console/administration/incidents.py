@@ -5,7 +5,6 @@ Each asks first, on a page that says what follows, and is written down (`quotas.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,10 +20,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
+from console.administration.incident import Incident, NotDone
+from console.administration.orphans import AdoptOrphan, EndOrphan
 from jobs import submission
 from jobs.admin import admin_actions
 from jobs.messages import state_label
 from jobs.models import Job
+from jobs.scheduling import orphans
 from jobs.states import SETTLED, State
 from quotas.admin.bulk import AdminForm, Question, WhyForm
 from quotas.audit import action_record
@@ -103,28 +105,6 @@ class SettleForm(WhyForm):
         assert isinstance(state, forms.ChoiceField)
         job.queryset = Job.objects.filter(state=State.LOST, deleted_at=None)
         state.choices = [(each.value, state_label(each)) for each in SETTLED]
-
-
-class Incident(ABC):
-    """One button: a form, what would follow, and the deed."""
-
-    name: str
-    title: Any
-    button: Any
-    form: type[AdminForm]
-    danger = False
-
-    def possible(self) -> bool:
-        """Whether there is anything to do it to."""
-        return True
-
-    @abstractmethod
-    def effects(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the effects of an action, in sentences."""
-
-    @abstractmethod
-    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        """Do it; what to tell."""
 
 
 class Freeze(Incident):
@@ -322,6 +302,8 @@ INCIDENTS: Final[Mapping[str, Incident]] = {
         EndPerson(),
         TellOwners(),
         Settle(),
+        AdoptOrphan(),
+        EndOrphan(),
     )
 }
 
@@ -363,6 +345,8 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         message = incident.do(Actor(actor.user, actor.address, values["why"]), values)
     except submission.NotLost:
         messages.error(request, _("This job is no longer lost."))
+    except NotDone as problem:
+        messages.error(request, str(problem))
     else:
         messages.success(request, message)
     return redirect("admin:incidents")
@@ -399,5 +383,6 @@ def _context(request: HttpRequest, forms_with_errors: Mapping[str, AdminForm]) -
         "lost": Job.objects.filter(state=State.LOST, deleted_at=None).select_related("owner", "cluster")[
             :MOST_LOST
         ],
+        "orphans": orphans.find(),
         "done": AdminAction.objects.select_related("by")[:SHOWN_ACTS],
     }
