@@ -115,7 +115,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> str:
         member = tarfile.TarInfo(name)
         member.size, member.mode, member.mtime = seen.st_size, 0o600, int(seen.st_mtime)
         measured = _Measured(stream)
-        archive.addfile(member, measured)  # type: ignore[arg-type]  # it only reads
+        archive.addfile(member, measured)
     return str(measured.digest.hexdigest())
 
 

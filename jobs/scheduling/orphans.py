@@ -35,6 +35,7 @@ from quotas import encryption, ledger
 from quotas.amounts import total
 from quotas.audit import action_record
 from quotas.audit.action_record import Actor
+from quotas.clusters import gputypes
 from quotas.models import AdminAction, Cluster, Node, Quota, User
 
 log = structlog.get_logger(__name__)
@@ -171,7 +172,7 @@ def _store(
     orphan: Orphan, origin: Origin, spec: JobSpec, owner: User, quota: Quota, handle: Handle, actor: User
 ) -> Job:
     """Store the job as if it had been submitted, admitted and accepted; under `ledger.lock_cluster` only."""
-    parts = parts_of(spec)
+    parts = parts_of(spec, gputypes.names())
     job = Job.objects.create(
         public_id=orphan.public_id,
         attempt_number=orphan.number,

@@ -1,0 +1,170 @@
+"""The console as a wheel installs it: one server command, a backup while it runs, and its restoration."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from console.home import CHECKOUT
+from tests.stack import AS_OPERATOR, Stack
+from tests.waiting import wait_for
+
+JOB = '{"jobName": "%s", "taskRoles": [{"name": "m", "command": "echo begun; sleep %d"}]}'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`job-console-server` in an environment of its own, which sees the packages of this one, not its code."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # A copy: setuptools keeps what it built beside the sources, and would pack it again.
+    names = (
+        "LICENSE",
+        "README.md",
+        "client",
+        "console",
+        "docs",
+        "jobs",
+        "locale",
+        "pyproject.toml",
+        "quotas",
+    )
+    for name in (*names, "static", "templates", "tools"):
+        (folder / "source").mkdir(exist_ok=True)
+        subprocess.run(["cp", "-a", CHECKOUT / name, folder / "source"], check=True)
+    build = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
+    subprocess.run([*pip, *build, str(folder / "source")], check=True)
+    (wheel,) = folder.glob("job_console-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    (site,) = folder.glob("venv/lib/python*/site-packages")
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib"))
+    install = ["install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    subprocess.run([*pip, "--python", f"{folder}/venv/bin/python", *install], check=True)
+    return folder / "venv" / "bin" / "job-console-server"
+
+
+class Installed(Stack):
+    """The same whole console, by the installed command; its folder is the default one."""
+
+    def __init__(self, server: Path) -> None:
+        super().__init__()
+        self.environ["HOME"] = str(self.home)
+        self.run_command = [str(server), "run"]
+        self.manage_command = [str(server)]
+        self.directory = self.home
+
+
+@pytest.fixture(scope="module")
+def console(server: Path) -> Iterator[Installed]:
+    stack = Installed(server)
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.remove()
+
+
+def call(server: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [server, *arguments],
+        env={"PATH": "/usr/bin:/bin", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def submit(console: Installed, token: str, name: str, seconds: int) -> str:
+    answer = httpx.post(
+        f"{console.base_url}/api/console/v1/jobs",
+        json={"text": JOB % (name, seconds)},
+        headers={"Authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=30,
+    )
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def state_of(console: Installed, token: str, job: str) -> str:
+    address = f"{console.base_url}/api/console/v1/jobs/{job}"
+    answer = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30)
+    return str(answer.json().get("state", answer.status_code))
+
+
+def test_server_command_keeps_its_data_in_the_users_folder(server: Path, tmp_path: Path) -> None:
+    assert call(server, "--help").stdout.startswith("Usage: job-console-server COMMAND")
+    assert call(server).returncode == 2
+    answer = call(server, "check", HOME=str(tmp_path))
+    assert f"{tmp_path}/.local/share/job-console/keys/secret_key" in answer.stderr
+    looked = call(server, "doctor", XDG_DATA_HOME=str(tmp_path), PORT="1")
+    assert f"ok       folder: {tmp_path}/job-console, made at the first start" in looked.stdout
+    assert not (tmp_path / "job-console").exists()
+
+
+def test_installed_console_is_backed_up_while_it_runs_and_restored(
+    console: Installed, tmp_path: Path
+) -> None:
+    page = httpx.get(f"{console.base_url}/sign-in", trust_env=False)
+    assert page.status_code == 200
+    for style in re.findall(r'href="(/static/[^"]+\.css)"', page.text):
+        assert httpx.get(console.base_url + style, trust_env=False).status_code == 200
+    client = console.client()
+    assert client.get("/help/").status_code == 200
+    wheel = re.search(r"/client/[^\"&]+\.whl", client.get("/settings/tokens").text)
+    assert wheel
+    assert client.get(wheel[0]).status_code == 200
+    token = console.manage("issue_token", "admin", "--plain").strip()
+    known = submit(console, token, "known", 300)
+    wait_for(lambda: state_of(console, token, known) == "RUNNING", 60)
+
+    file = tmp_path / "console.tar.gz"
+    assert "files" in console.manage("backup", str(file))
+    assert file.stat().st_mode & 0o077 == 0
+    later, other = submit(console, token, "later", 300), submit(console, token, "other", 300)
+    wait_for(lambda: {state_of(console, token, each) for each in (later, other)} == {"RUNNING"}, 60)
+
+    whole = console.manage("restore", str(file), "--verify")
+    assert "Everything in it is whole." in whole
+    with pytest.raises(AssertionError, match="It already runs at"):
+        console.manage("restore", str(file))
+    console.stop()
+    assert "It is restored." in console.manage("restore", str(file))
+    console.start()
+
+    assert state_of(console, token, known) == "RUNNING"
+    assert state_of(console, token, later) == "404"
+    listed = console.manage("orphans")
+    keys = {line.split("-")[1]: line.split()[0] for line in listed.splitlines()}
+    assert set(keys) == {later, other}
+    assert f"other ({other}), admin, default" in listed
+    console.manage("orphans", "--adopt", keys[later])
+    console.manage("orphans", "--kill", keys[other])
+    wait_for(lambda: state_of(console, token, later) == "RUNNING", 60)
+    wait_for(lambda: not console.manage("orphans"), 60, interval=1)
+    log = httpx.get(
+        f"{console.base_url}/api/console/v1/jobs/{later}/logs",
+        headers={"Authorization": f"Bearer {token}"},
+        trust_env=False,
+    )
+    assert "begun" in log.text
+    answer = httpx.get(f"{console.base_url}/healthz", headers=AS_OPERATOR, trust_env=False, timeout=60)
+    assert answer.json()["version"]
+
+
+def test_damaged_backup_restores_nothing(server: Path, tmp_path: Path) -> None:
+    file = tmp_path / "cut.tar.gz"
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(CHECKOUT / "LICENSE", "keys/fernet")
+    answer = call(server, "restore", str(file), CONSOLE_HOME=str(tmp_path / "home"))
+    assert answer.returncode == 1
+    assert answer.stderr == f"Nothing was restored. {file} is no whole backup: its end is missing.\n"
+    assert not list((tmp_path / "home").glob("keys"))
