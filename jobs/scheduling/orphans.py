@@ -6,6 +6,7 @@ each; until then their resources count as used by others.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ def adopt(actor: Actor, orphan: Orphan) -> Job:
     if Job.objects.filter(public_id=orphan.public_id).exists():
         raise NotAdoptable(_("Its job is known, and has other attempts: the attempt can only be ended."))
     try:
-        spec = JobSpec.model_validate(origin.spec).model_copy(update={"after": ()})
+        spec = JobSpec.model_validate_json(json.dumps(origin.spec)).model_copy(update={"after": ()})
     except ValidationError:
         raise NotAdoptable(_("Another release submitted it. It can only be ended.")) from None
     with ledger.lock_cluster(orphan.cluster.pk):

@@ -16,29 +16,20 @@ import pytest
 from console.home import CHECKOUT
 from tests.stack import AS_OPERATOR, Stack
 from tests.waiting import wait_for
+from tools.wheel import RESOURCES
 
 JOB = '{"jobName": "%s", "taskRoles": [{"name": "m", "command": "echo begun; sleep %d"}]}'
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`job-console-server` in an environment of its own, which sees the packages of this one, not its code."""
+    """`job-console-server` in an environment that sees the packages of this one, but not its code."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # A copy: setuptools keeps what it built beside the sources, and would pack it again.
-    names = (
-        "LICENSE",
-        "README.md",
-        "client",
-        "console",
-        "docs",
-        "jobs",
-        "locale",
-        "pyproject.toml",
-        "quotas",
-    )
-    for name in (*names, "static", "templates", "tools"):
-        (folder / "source").mkdir(exist_ok=True)
+    (folder / "source").mkdir()
+    packages = ("client", "console", "jobs", "quotas")
+    for name in (*packages, "LICENSE", "README.md", "locale", "pyproject.toml", "tools", *RESOURCES):
         subprocess.run(["cp", "-a", CHECKOUT / name, folder / "source"], check=True)
     build = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([*pip, *build, str(folder / "source")], check=True)
@@ -85,7 +76,7 @@ def call(server: Path, *arguments: str, **environ: str) -> subprocess.CompletedP
 def submit(console: Installed, token: str, name: str, seconds: int) -> str:
     answer = httpx.post(
         f"{console.base_url}/api/console/v1/jobs",
-        json={"text": JOB % (name, seconds)},
+        json={"file": JOB % (name, seconds)},
         headers={"Authorization": f"Bearer {token}"},
         trust_env=False,
         timeout=30,
@@ -152,6 +143,7 @@ def test_installed_console_is_backed_up_while_it_runs_and_restored(
     wait_for(lambda: not console.manage("orphans"), 60, interval=1)
     log = httpx.get(
         f"{console.base_url}/api/console/v1/jobs/{later}/logs",
+        params={"role": "m"},
         headers={"Authorization": f"Bearer {token}"},
         trust_env=False,
     )
