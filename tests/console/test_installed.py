@@ -18,7 +18,8 @@ from tests.stack import AS_OPERATOR, Stack
 from tests.waiting import wait_for
 from tools.wheel import RESOURCES
 
-JOB = '{"jobName": "%s", "taskRoles": [{"name": "m", "command": "echo begun; sleep %d"}]}'
+JOB = '{"jobName": "%s", "taskRoles": [{"name": "m", "command": "echo begun; sleep 300"}]}'
+PATIENCE = 180.0  # seconds, on a machine that does much else
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +44,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Installed(Stack):
-    """The same whole console, by the installed command; its folder is the default one."""
+    """The same whole console, by the installed command, far from any checkout."""
 
     def __init__(self, server: Path) -> None:
         super().__init__()
-        self.environ["HOME"] = str(self.home)
         self.run_command = [str(server), "run"]
         self.manage_command = [str(server)]
         self.directory = self.home
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def console(server: Path) -> Iterator[Installed]:
     stack = Installed(server)
     try:
@@ -64,30 +64,18 @@ def console(server: Path) -> Iterator[Installed]:
 
 
 def call(server: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [server, *arguments],
-        env={"PATH": "/usr/bin:/bin", **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = {"PATH": "/usr/bin:/bin", **environ}
+    return subprocess.run([server, *arguments], env=given, capture_output=True, text=True, check=False)
 
 
-def submit(console: Installed, token: str, name: str, seconds: int) -> str:
-    answer = httpx.post(
-        f"{console.base_url}/api/console/v1/jobs",
-        json={"file": JOB % (name, seconds)},
-        headers={"Authorization": f"Bearer {token}"},
-        trust_env=False,
-        timeout=30,
-    )
+def submit(api: httpx.Client, name: str) -> str:
+    answer = api.post("/api/console/v1/jobs", json={"file": JOB % name})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 
 
-def state_of(console: Installed, token: str, job: str) -> str:
-    address = f"{console.base_url}/api/console/v1/jobs/{job}"
-    answer = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30)
+def state_of(api: httpx.Client, job: str) -> str:
+    answer = api.get(f"/api/console/v1/jobs/{job}")
     return str(answer.json().get("state", answer.status_code))
 
 
@@ -101,55 +89,44 @@ def test_server_command_keeps_its_data_in_the_users_folder(server: Path, tmp_pat
     assert not (tmp_path / "job-console").exists()
 
 
-def test_installed_console_is_backed_up_while_it_runs_and_restored(
-    console: Installed, tmp_path: Path
-) -> None:
-    page = httpx.get(f"{console.base_url}/sign-in", trust_env=False)
-    assert page.status_code == 200
-    for style in re.findall(r'href="(/static/[^"]+\.css)"', page.text):
-        assert httpx.get(console.base_url + style, trust_env=False).status_code == 200
-    client = console.client()
-    assert client.get("/help/").status_code == 200
-    wheel = re.search(r"/client/[^\"&]+\.whl", client.get("/settings/tokens").text)
-    assert wheel
-    assert client.get(wheel[0]).status_code == 200
+def test_installed_console_is_backed_up_and_restored(console: Installed, tmp_path: Path) -> None:
+    with console.client() as client:
+        page = client.get("/settings/tokens").text
+        for style in re.findall(r'href="(/static/[^"]+\.css)"', page):
+            assert client.get(style).status_code == 200
+        wheel = re.search(r"/client/[^\"&]+\.whl", page)
+        assert wheel
+        assert client.get(wheel[0]).status_code == client.get("/help/").status_code == 200
     token = console.manage("issue_token", "admin", "--plain").strip()
-    known = submit(console, token, "known", 300)
-    wait_for(lambda: state_of(console, token, known) == "RUNNING", 60)
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=console.base_url, headers=headers, timeout=60, trust_env=False) as api:
+        known = submit(api, "known")
+        wait_for(lambda: state_of(api, known) == "RUNNING", PATIENCE)
 
-    file = tmp_path / "console.tar.gz"
-    assert "files" in console.manage("backup", str(file))
-    assert file.stat().st_mode & 0o077 == 0
-    later, other = submit(console, token, "later", 300), submit(console, token, "other", 300)
-    wait_for(lambda: {state_of(console, token, each) for each in (later, other)} == {"RUNNING"}, 60)
-
-    whole = console.manage("restore", str(file), "--verify")
-    assert "Everything in it is whole." in whole
-    with pytest.raises(AssertionError, match="It already runs at"):
-        console.manage("restore", str(file))
+        file = tmp_path / "console.tar.gz"
+        assert "files" in console.manage("backup", str(file))
+        assert file.stat().st_mode & 0o077 == 0
+        later, other = submit(api, "later"), submit(api, "other")
+        wait_for(lambda: {state_of(api, each) for each in (later, other)} == {"RUNNING"}, PATIENCE)
+        assert "Everything in it is whole." in console.manage("restore", str(file), "--verify")
+        with pytest.raises(AssertionError, match="It already runs at"):
+            console.manage("restore", str(file))
     console.stop()
     assert "It is restored." in console.manage("restore", str(file))
     console.start()
 
-    assert state_of(console, token, known) == "RUNNING"
-    assert state_of(console, token, later) == "404"
-    listed = console.manage("orphans")
-    keys = {line.split("-")[1]: line.split()[0] for line in listed.splitlines()}
-    assert set(keys) == {later, other}
-    assert f"other ({other}), admin, default" in listed
-    console.manage("orphans", "--adopt", keys[later])
-    console.manage("orphans", "--kill", keys[other])
-    wait_for(lambda: state_of(console, token, later) == "RUNNING", 60)
-    wait_for(lambda: not console.manage("orphans"), 60, interval=1)
-    log = httpx.get(
-        f"{console.base_url}/api/console/v1/jobs/{later}/logs",
-        params={"role": "m"},
-        headers={"Authorization": f"Bearer {token}"},
-        trust_env=False,
-    )
-    assert "begun" in log.text
-    answer = httpx.get(f"{console.base_url}/healthz", headers=AS_OPERATOR, trust_env=False, timeout=60)
-    assert answer.json()["version"]
+    with httpx.Client(base_url=console.base_url, headers=headers, timeout=60, trust_env=False) as api:
+        assert [state_of(api, each) for each in (known, later)] == ["RUNNING", "404"]
+        listed = console.manage("orphans")
+        keys = {line.split("-")[1]: line.split()[0] for line in listed.splitlines()}
+        assert set(keys) == {later, other}
+        assert f"other ({other}), admin, default" in listed
+        console.manage("orphans", "--adopt", keys[later])
+        console.manage("orphans", "--kill", keys[other])
+        wait_for(lambda: state_of(api, later) == "RUNNING", PATIENCE)
+        wait_for(lambda: not console.manage("orphans"), PATIENCE, interval=1)
+        assert "begun" in api.get(f"/api/console/v1/jobs/{later}/logs", params={"role": "m"}).text
+        assert api.get("/healthz", headers=AS_OPERATOR).json()["version"]
 
 
 def test_damaged_backup_restores_nothing(server: Path, tmp_path: Path) -> None:
