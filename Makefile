@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run ldap demo docs test lint format mission bench fuzz storm screenshots messages lock clean
+.PHONY: help run ldap demo docs wheel test lint format mission bench fuzz storm screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -22,6 +22,10 @@ demo: .venv/runtime ## Fill the console with workspaces, members, quotas and job
 docs: .venv/runtime ## Write the reference (settings, fields, conversions) into var/docs (ARGS=FOLDER for another folder)
 	@$(BIN)/python -m console.configuration.keys >/dev/null
 	@$(BIN)/python -m tests.reference_pages $(ARGS)
+
+wheel: .venv/runtime ## Make the wheel of console and command line, in dist/
+	@rm -rf build
+	@$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 test: .venv/dev ## Run all tests that this machine can run; REQUIRE_ALL=1 fails on the others (ARGS="lint sqlite" for some parts)
 	@$(BIN)/python -m tests.run $(ARGS)
@@ -59,9 +63,9 @@ messages: .venv/dev ## Collect strings for translation, and compile the translat
 	@$(BIN)/python manage.py compilemessages --ignore '.venv/*' --ignore 'var/*'
 
 lock: .venv/dev ## Resolve pyproject.toml into the locked files (ARGS=--upgrade for newer versions)
-	@$(BIN)/uv pip compile $(LOCK) --group build --output-file requirements.lock $(ARGS)
-	@$(BIN)/uv pip compile $(LOCK) --group build --group dev --output-file requirements-dev.lock $(ARGS)
-	@$(BIN)/uv pip compile $(LOCK) --group build --extra ldap --output-file requirements-ldap.lock $(ARGS)
+	@$(BIN)/uv pip compile $(LOCK) --extra server --group build --output-file requirements.lock $(ARGS)
+	@$(BIN)/uv pip compile $(LOCK) --extra server --group build --group dev --output-file requirements-dev.lock $(ARGS)
+	@$(BIN)/uv pip compile $(LOCK) --extra server --group build --extra ldap --output-file requirements-ldap.lock $(ARGS)
 
 COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location --no-wrap \
   --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'

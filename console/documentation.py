@@ -14,9 +14,9 @@ from django.urls import reverse
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from console.home import CHECKOUT
+from console.home import RESOURCES
 
-DOCS: Final = CHECKOUT / "docs"
+DOCS: Final = RESOURCES / "docs"
 FIRST: Final = "README"
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 

@@ -1,12 +1,31 @@
-"""The folder of one installation."""
+"""The folders of one installation: its own, and those of the program."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT: Final = Path(__file__).resolve().parent.parent
+"""The folder that the packages lie in: of a checkout, or of an environment that a wheel is installed in."""
+
+_OF_WHEEL: Final = Path(__file__).resolve().parent / "resources"
+
+IS_INSTALLED: Final = _OF_WHEEL.is_dir()
+"""Tell whether this console was installed from a wheel."""
+
+RESOURCES: Final = _OF_WHEEL if IS_INSTALLED else CHECKOUT
+"""The folder with `docs`, `static` and `templates`."""
 
 
 def console_home(environ: Mapping[str, str]) -> Path:
-    """CONSOLE_HOME, made absolute, or `var` in the checkout."""
+    """Return CONSOLE_HOME, made absolute; `var` in a checkout, else a folder among the user's data."""
     given = environ.get("CONSOLE_HOME", "").strip()
-    return Path(given).expanduser().absolute() if given else CHECKOUT / "var"
+    if given:
+        return Path(given).expanduser().absolute()
+    return _data_home(environ) / "job-console" if IS_INSTALLED else CHECKOUT / "var"
+
+
+def _data_home(environ: Mapping[str, str]) -> Path:
+    """Return where programs keep a user's data, by the XDG Base Directory specification."""
+    given = environ.get("XDG_DATA_HOME", "")
+    return Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share"  # noqa: PTH117  # of a text

@@ -65,6 +65,9 @@ class Stack:
         if url := os.environ.get("DATABASE_URL"):
             name = f"stack_{self.port}_{secrets.token_hex(4)}"
             self.environ["DATABASE_URL"] = fresh_database(url, name, prepared.template(url))
+        self.directory = checkout
+        self.run_command = [sys.executable, "-m", "console.run"]
+        self.manage_command = [sys.executable, "manage.py"]
         self._process: subprocess.Popen[bytes] | None = None
         if checkout == CHECKOUT:
             prepared.copy_home(self.home)
@@ -75,8 +78,8 @@ class Stack:
         """Start it and wait until pages are served, or (`healthy`) until every part answers."""
         with (self.home / "console.out").open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "console.run"],
-                cwd=self.checkout,
+                self.run_command,
+                cwd=self.directory,
                 env=self.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -181,8 +184,8 @@ class Stack:
         `timeout` is in seconds.
         """
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=self.checkout,
+            [*self.manage_command, *arguments],
+            cwd=self.directory,
             env=self.environ,
             input=stdin,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""An action of the incidents page: its form, its effects and what it does."""
+"""The base of incident buttons: a form, a preview of effects, and the action."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from django.utils.translation import gettext as _
 from jobs.admin.admin_actions import Presence
 from quotas.admin.bulk import AdminForm
 from quotas.audit.action_record import Actor
+
+
+class NotDone(Exception):
+    """The action was not possible; the message says why, in the reader's language."""
 
 
 class Incident(ABC):
@@ -32,7 +36,7 @@ class Incident(ABC):
 
     @abstractmethod
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        """Do it; what to tell."""
+        """Do it; return what to tell.  Raises NotDone."""
 
 
 def presence_effects(found: Presence) -> list[str]:

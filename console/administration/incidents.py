@@ -20,12 +20,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
-from console.administration.incident import Incident, presence_effects
+from console.administration.incident import Incident, NotDone, presence_effects
 from console.administration.offboarding import Offboard
+from console.administration.orphans import AdoptOrphan, EndOrphan
 from jobs import submission
 from jobs.admin import admin_actions
 from jobs.messages import state_label
 from jobs.models import Job
+from jobs.scheduling import orphans
 from jobs.states import SETTLED, State
 from quotas.admin.bulk import AdminForm, Question, WhyForm
 from quotas.audit import action_record
@@ -283,6 +285,8 @@ INCIDENTS: Final[Mapping[str, Incident]] = {
         Offboard(),
         TellOwners(),
         Settle(),
+        AdoptOrphan(),
+        EndOrphan(),
     )
 }
 
@@ -324,6 +328,8 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         message = incident.do(Actor(actor.user, actor.address, values["why"]), values)
     except submission.NotLost:
         messages.error(request, _("This job is no longer lost."))
+    except NotDone as problem:
+        messages.error(request, str(problem))
     else:
         messages.success(request, message)
     return redirect("admin:incidents")
@@ -360,5 +366,6 @@ def _context(request: HttpRequest, forms_with_errors: Mapping[str, AdminForm]) -
         "lost": Job.objects.filter(state=State.LOST, deleted_at=None).select_related("owner", "cluster")[
             :MOST_LOST
         ],
+        "orphans": orphans.find(),
         "done": AdminAction.objects.select_related("by")[:SHOWN_ACTS],
     }

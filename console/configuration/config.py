@@ -31,6 +31,12 @@ TLS = tls.read(
 )
 
 env.group("Servers")
+DATABASE_URL = env.secret(
+    "DATABASE_URL",
+    "sqlite:///db.sqlite3",
+    "`postgres://user:password@host:port/name`, or `sqlite:///file` beneath CONSOLE_HOME.",
+    shown="sqlite:///db.sqlite3",
+)
 REDIS_URL = env.secret(
     "REDIS_URL",
     "",

@@ -3,11 +3,11 @@
 import os
 import re
 import socket
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 from console.configuration.filesystem import network_filesystem
-from console.home import CHECKOUT
+from console.home import CHECKOUT, IS_INSTALLED
 
 SOCKET_PATH_LIMIT = 107  # bytes, without the final NUL: unix(7)
 UNWRITABLE = re.compile(r"\s;|[\x00-\x1f]")
@@ -19,16 +19,26 @@ class CannotStart(RuntimeError):
 
 
 def packages() -> None:
-    """Every package of the locked file is installed."""
-    lock = (CHECKOUT / "requirements.lock").read_text(encoding="utf-8")
-    # A line with a condition is for other machines.
-    for name in re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==[^ ;]+ \\$", lock, flags=re.MULTILINE):
+    """Check that every package is installed: of the locked file, or those that a wheel's extra names."""
+    remedy = (
+        "`pip install 'job-console[server]'` installs everything"
+        if IS_INSTALLED
+        else "`rm -r .venv` and `make run` install everything again"
+    )
+    for name in _needed():
         try:
             distribution(name)
         except PackageNotFoundError:
-            raise CannotStart(
-                f"The package {name} is not installed: `rm -r .venv` and `make run` install everything again."
-            ) from None
+            raise CannotStart(f"The package {name} is not installed: {remedy}.") from None
+
+
+def _needed() -> list[str]:
+    if IS_INSTALLED:
+        listed = [each for each in requires("job-console") or () if each.endswith('extra == "server"')]
+        return [re.split(r"[^A-Za-z0-9._-]", each)[0] for each in listed]
+    lock = (CHECKOUT / "requirements.lock").read_text(encoding="utf-8")
+    # A line with a condition is for other machines.
+    return re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==[^ ;]+ \\$", lock, flags=re.MULTILINE)
 
 
 def home(folder: Path) -> None:

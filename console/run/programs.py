@@ -37,8 +37,8 @@ def programs(redis: Sequence[str] | None, workers: Mapping[str, int]) -> list[Pr
     return [
         *([Program("redis", 1, redis, grace=5)] if redis else []),
         Program("web", 2, [python, "-m", "console.server.web"], grace=8),
-        Program("watch", 2, [python, "manage.py", "watch"], grace=5),
-        Program("shells", 2, [python, "manage.py", "shells"], grace=8),
+        Program("watch", 2, [python, "-m", "console", "watch"], grace=5),
+        Program("shells", 2, [python, "-m", "console", "shells"], grace=8),
         *(Program(f"worker-{queue}", 2, _worker(queue, size), grace=15) for queue, size in workers.items()),
         # Its schedule is all intervals: nothing is worth a file.
         Program(

@@ -81,7 +81,7 @@ def _write(path: Path, text: str) -> None:
 
 def _bootstrap() -> str:
     """Bring database and static files up to date; return the message for the person, if any."""
-    code, message = child_processes.call(["manage.py", "bootstrap"], first_password.take)
+    code, message = child_processes.call(["-m", "console", "bootstrap"], first_password.take)
     first_password.forget()
     if code:
         raise preflight.CannotStart("The database could not be prepared; the reason stands above.")

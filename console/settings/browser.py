@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from console.home import CHECKOUT
+from console.home import RESOURCES
 from console.settings.location import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_OPENPAI_HOST, CONSOLE_TLS, DEBUG
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
@@ -58,7 +58,7 @@ UNFOLD: dict[str, Any] = {
 
 STATIC_URL = "/static/"
 STATIC_ROOT = CONSOLE_HOME / "static"
-STATICFILES_DIRS = [CHECKOUT / "static"]
+STATICFILES_DIRS = [RESOURCES / "static"]
 # gzip alone, whatever else is installed: brotli takes six times as long, and the first start waits for it.
 SERVESTATIC_USE_BROTLI = False
 SERVESTATIC_USE_ZSTD = False

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from console.home import CHECKOUT
+from console.home import CHECKOUT, RESOURCES
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -61,7 +61,7 @@ ASGI_APPLICATION = "console.asgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [CHECKOUT / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -76,6 +76,6 @@ TEMPLATES: list[dict[str, Any]] = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ja", "日本語")]
-LOCALE_PATHS = [CHECKOUT / "locale"]
+LOCALE_PATHS = [CHECKOUT / "locale"]  # those of a wheel lie in the package `jobs`
 USE_I18N = True
 USE_TZ = True

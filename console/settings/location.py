@@ -46,12 +46,7 @@ SECRET_KEY, *SECRET_KEY_FALLBACKS = KEYS.secret_key
 env.group("Servers")
 DATABASES = {
     "default": database(
-        env.secret(
-            "DATABASE_URL",
-            "sqlite:///db.sqlite3",
-            "`postgres://user:password@host:port/name`, or `sqlite:///file` beneath CONSOLE_HOME.",
-            shown="sqlite:///db.sqlite3",
-        ),
+        config.DATABASE_URL,
         CONSOLE_HOME,
         pool=env.integer("CONSOLE_DB_POOL", 10, "The most PostgreSQL connections of one process.", least=1),
     )

@@ -202,6 +202,15 @@ def _apply(user: User, entry: Entry | None, by_member: Mapping[str, set[str]], *
     groups.learn(user, SOURCE, found)
 
 
+def find_trouble() -> str:
+    """Sign in to the directory as CONSOLE_LDAP says; return why that fails, "" if it does not."""
+    try:
+        with _connection(config()):
+            return ""
+    except ldap.LDAPError as error:
+        return str(error)
+
+
 @contextmanager
 def _connection(directory: Config) -> Iterator[Any]:
     connection = ldap.initialize(directory.url)

@@ -2,7 +2,7 @@
 
 A wheel is made of the same source tree: of the modules that `job-console` imports, their shell scripts, and
 the catalogues of its sentences.  The console offers it for download, and `client/pyproject.toml` lets pip
-make it of a checkout.  Standard library only.
+make it of a checkout; the console's own wheel has it beside this file.  Standard library only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +44,8 @@ def file_name() -> str:
 @cache
 def wheel() -> bytes:
     """Return the wheel."""
+    if not _is_checkout():
+        return Path(__file__).with_name(file_name()).read_bytes()
     files = {**_sources(), **_information()}
     record = f"{_stem()}.dist-info/RECORD"
     lines = [f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items()]
@@ -100,13 +103,18 @@ def _find_imports(path: Path) -> Iterator[Path]:
 
 def version() -> str:
     """Return the release, from pyproject.toml: the one place that names it."""
-    return str(_project()["version"])
+    return str(_project()["version"]) if _is_checkout() else metadata.version("job-console")
+
+
+def _is_checkout() -> bool:
+    """Tell whether the sources are here, and not only what was installed of them."""
+    return (ROOT / "client" / "pyproject.toml").is_file()
 
 
 def _information() -> dict[str, bytes]:
     project = _project()
     needed = [f"Requires-Dist: {each}" for each in _requirements(project["dependencies"])]
-    metadata = [
+    description = [
         "Metadata-Version: 2.1",
         f"Name: {NAME}",
         f"Version: {version()}",
@@ -117,7 +125,7 @@ def _information() -> dict[str, bytes]:
     ]
     wheel_lines = ["Wheel-Version: 1.0", f"Generator: {NAME}", "Root-Is-Purelib: true", "Tag: py3-none-any"]
     scripts = ["[console_scripts]", *(f"{name} = {place}" for name, place in project["scripts"].items())]
-    texts = {"METADATA": metadata, "WHEEL": wheel_lines, "entry_points.txt": scripts}
+    texts = {"METADATA": description, "WHEEL": wheel_lines, "entry_points.txt": scripts}
     return {f"{_stem()}.dist-info/{name}": "\n".join([*lines, ""]).encode() for name, lines in texts.items()}
 
 

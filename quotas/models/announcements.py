@@ -169,6 +169,8 @@ ACTS: Final[Mapping[tuple[str, str], object]] = {
     ("jobs", "release"): _("released jobs"),
     ("jobs", "prioritise"): _("changed the priority of jobs"),
     ("jobs", "move"): _("moved jobs to another quota"),
+    ("jobs", "adopt"): _("adopted an orphaned job"),
+    ("jobs", "end_orphan"): _("ended an orphaned job"),
     ("nodes", "schedulable"): _("uncordoned nodes"),
     ("nodes", "cordoned"): _("cordoned nodes"),
     ("nodes", "draining"): _("drained nodes"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jobs.backends import origins
 from jobs.backends.base import (
     Gone,
     Handle,
@@ -28,6 +29,7 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.measures import Use
+from jobs.backends.origins import Origin
 from jobs.states import Phase, Reason, ReasonCode, ReplicaState, State
 
 NODE = NodeSeen("memory-1", 64_000, 256 * 1024, free_cpu_milli=64_000, free_memory_mib=256 * 1024)
@@ -108,6 +110,16 @@ class MemoryEngine:
     def forget(self, handle: Handle) -> None:
         self._answer()
         self.forgotten.append(handle)
+
+    def list_live(self) -> Sequence[str]:
+        self._answer()
+        return [handle.removeprefix("h-") for handle in self.jobs]
+
+    def read_origin(self, key: str) -> Origin | None:
+        submission = self.submissions.get(key)
+        if submission is None:
+            return None
+        return origins.parse(origins.render(submission), submission.secret_variables())
 
     def measure(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[Use]]:
         self._answer()

@@ -96,6 +96,11 @@ def sum_held(layout_: Layout, *, besides: str = "") -> AllocatedTotal:
     )
 
 
+def list_live(layout_: Layout) -> list[str]:
+    """Return the keys of all attempts that hold something, in order."""
+    return sorted(key for key, _holding in _live(layout_))
+
+
 def hold(layout_: Layout, key: str, holding: Allocation) -> None:
     """Write down what an attempt holds; under the lock."""
     with Folder.open(layout_.live) as live:

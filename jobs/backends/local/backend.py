@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from jobs.backends import origins
 from jobs.backends.base import (
     PROGRAMS,
     DryRunCheck,
@@ -43,6 +44,7 @@ from jobs.backends.local import (
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.observe import AttemptView
 from jobs.backends.measures import KernelLog, Use
+from jobs.backends.origins import Origin
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.faults import fault
@@ -128,6 +130,7 @@ class LocalBackend:
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
             folder.write(layout.SECRETS, secrets)
+            folder.write(origins.FILE, origins.render(submission))
             if used := {code.tree for code in made.codes if code.tree}:
                 upload_unpacker.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
             allocations.hold(self._layout, key, accept.allocation_of(made))
@@ -219,6 +222,22 @@ class LocalBackend:
         )
         return Inventory((node,), facilities=self._config.facilities(self._config.find_engine()))
 
+    def list_live(self) -> Sequence[str]:
+        """Those that hold something of this machine."""
+        return allocations.list_live(self._layout)
+
+    def read_origin(self, key: str) -> Origin | None:
+        """From the attempt's folder; attempts of earlier releases have no record."""
+        try:
+            attempt = self._layout.attempt(key)
+        except UnknownAttemptKey:
+            return None
+        record, secrets = files.read(attempt / origins.FILE), files.read(attempt / layout.SECRETS) or {}
+        if record is None:
+            return None
+        variables = secrets.pop("env", {})
+        return origins.parse(record, variables, tuple(_texts(secrets)))
+
     def forget(self, handle: Handle) -> None:
         """Remove the attempt's folder, and containers that were kept; Unreachable while it has not ended."""
         attempt = self._layout.attempt(handle)
@@ -258,6 +277,15 @@ class LocalBackend:
     def bell(self) -> Path | None:
         """Touched by the agent, and by nobody else."""
         return self._config.bell
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 BACKEND: Final = LocalBackend

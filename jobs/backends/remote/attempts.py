@@ -11,6 +11,7 @@ the node relay copies between them (`jobs.node.relay`).
     lock                         held by the worker that submits the attempt
     begun                        exists = its submission was begun
     job.json                     its record (`records`)
+    origin.json                  what it was submitted as (`jobs.backends.origins`)
     script                       the script given to sbatch
     sent                         Slurm's number for it
     released                     exists = it was released

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from jobs.backends import base, probe_job
+from jobs.backends import base, origins, probe_job
 from jobs.backends.accounts import AccountLimits, AccountTree
 from jobs.backends.base import (
     CheckReport,
@@ -34,6 +36,7 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.metrics_source import MetricsSource
+from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts, records, relay_ingest
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.endpoints import EndpointProbe
@@ -313,6 +316,18 @@ class SlurmBackend:
                 raise Unreachable("\n".join(lacking))
         return probe_job.run(self, person)
 
+    def read_origin(self, key: str) -> Origin | None:
+        """From the attempt's folder; attempts of earlier releases have no record."""
+        try:
+            record = attempts.read_text(self._folder(key) / origins.FILE)
+            secrets = attempts.read_text(self._folder(key) / "secrets") or ""
+        except InvalidKey:
+            return None
+        if record is None:
+            return None
+        words = (each.partition("=") for each in shlex.split(secrets) if "=" in each)
+        return origins.parse(json.loads(record), {name: value for name, _equal, value in words})
+
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
         sent = SlurmJob.of(handle)
@@ -415,6 +430,7 @@ class SlurmBackend:
         text = self._script(submission, folder)
         user, mode = (account.pw_name, folder_access.READABLE) if account else ("", 0o600)
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
+        attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
         attempts.write_text(folder / "script", text)
         hidden = as_shell(submission.secret_variables())
         if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):

@@ -12,6 +12,7 @@
     trees/<id>                  what an uploaded tree holds, and where that lies
     resumed.json                the checkpoint that it resumes from, if any; chosen once
     secrets.json                values for the environment, until the end
+    origin.json                 what it was submitted as (jobs.backends.origins); for the console alone
     supervisor.{lock,log}       held by who looks after it; what there is to say about that
     supervisor.json             who that is, where it is a supervisor of an earlier release
     router.json                 the process that keeps the router of its own network

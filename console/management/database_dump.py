@@ -1,0 +1,88 @@
+"""Consistent copies of the database, made while others use it, and their way back.
+
+SQLite is copied by its online backup, PostgreSQL by `pg_dump`, in one transaction each.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg.conninfo import make_conninfo
+
+from console.configuration.servers import SQLITE
+
+SQLITE_COPY: Final = "database/db.sqlite3"
+POSTGRESQL_DUMP: Final = "database/postgresql.dump"
+_PAGES: Final = 1024
+"""Pages that SQLite copies at a time; writers go on in between."""
+
+_OURS: Final = frozenset({"pool"})
+"""Options of a connection that are Django's, not libpq's."""
+
+
+class DumpFailed(Exception):
+    """The database could not be copied, checked or put back; the message is one sentence."""
+
+
+def name_of(database: Mapping[str, Any]) -> str:
+    """Return the name that the copy of a database (Django's settings of it) has in a backup."""
+    return SQLITE_COPY if database["ENGINE"] == SQLITE else POSTGRESQL_DUMP
+
+
+def dump(database: Mapping[str, Any], to: Path) -> None:
+    """Write a copy of the database into a new file.  Raises DumpFailed."""
+    if database["ENGINE"] != SQLITE:
+        _call("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={to}"], database)
+        return
+    try:
+        with (
+            closing(sqlite3.connect(f"{Path(database['NAME']).as_uri()}?mode=rw", uri=True)) as source,
+            closing(sqlite3.connect(to)) as target,
+        ):
+            source.backup(target, pages=_PAGES, sleep=0.01)
+    except sqlite3.Error as problem:
+        raise DumpFailed(f"The database could not be copied: {problem}.") from problem
+
+
+def check(copy: Path) -> None:
+    """Check that a copy is whole.  Raises DumpFailed."""
+    if copy.name == Path(POSTGRESQL_DUMP).name:
+        _call("pg_restore", ["--list", str(copy)], None)
+        return
+    try:
+        with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.Error as problem:
+        raise DumpFailed(f"The copy of the database is broken: {problem}.") from problem
+    if answer != "ok":
+        raise DumpFailed(f"The copy of the database is broken: {answer}.")
+
+
+def load_postgresql(copy: Path, database: Mapping[str, Any]) -> None:
+    """Replace the tables on a PostgreSQL server by those of a copy: all, or, with DumpFailed, none."""
+    options = ["--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction"]
+    _call("pg_restore", [*options, "--exit-on-error", str(copy)], database)
+
+
+def _call(program: str, arguments: Sequence[str], database: Mapping[str, Any] | None) -> None:
+    """Run a program of PostgreSQL's; the password reaches it by the environment, where nobody sees it."""
+    environ = dict(os.environ)
+    command = [program, *arguments]
+    if database is not None:
+        environ["PGPASSWORD"] = database["PASSWORD"]
+        options = {name: value for name, value in database["OPTIONS"].items() if name not in _OURS}
+        named = {"dbname": "NAME", "user": "USER", "host": "HOST", "port": "PORT"}
+        where = {word: database[key] for word, key in named.items() if database[key]}
+        command.insert(1, f"--dbname={make_conninfo(**where, **options)}")
+    try:
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise DumpFailed(f"{program} is not installed; Debian has it in postgresql-client.") from None
+    if done.returncode:
+        raise DumpFailed(f"{program} failed: {done.stderr.strip() or done.returncode}")

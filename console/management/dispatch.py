@@ -1,0 +1,32 @@
+"""Django's commands, with what is missing or wrong in the environment as a sentence, not a traceback."""
+
+import os
+import sys
+
+from django.core.management import BaseCommand, ManagementUtility
+
+from console.configuration.env import EnvError
+from console.configuration.keys import KeysMissing
+
+
+class AuditedCommands(ManagementUtility):
+    """Django's own, with the command's name in the audit trail beside what it changes."""
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        command = super().fetch_command(subcommand)
+        from quotas.audit import origin  # noqa: PLC0415  # there are models from here on
+
+        origin.begin_command(subcommand)
+        return command
+
+
+def execute() -> int:
+    """Run the command of this process's arguments; return its exit status."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    try:
+        AuditedCommands(sys.argv).execute()
+    except (EnvError, KeysMissing) as problem:
+        sys.exit(str(problem))
+    except KeyboardInterrupt:
+        return 130
+    return 0
