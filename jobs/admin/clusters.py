@@ -22,7 +22,7 @@ from jobs.backends import registry
 from jobs.backends.accounts import Accounting
 from jobs.backends.base import Unreachable
 from jobs.backends.settings import InputKind, SettingField
-from quotas.admin.base import ModelAdmin
+from quotas.admin.base import DELETE_SELECTED, ModelAdmin
 from quotas.clusters import encrypted_settings, poll_interval
 from quotas.models import Cluster, Reservation, unixnames
 
@@ -129,7 +129,7 @@ class ClusterForm(forms.ModelForm[Cluster]):
         self.initial["config"] = shown
         choices = [(name, _(registry.find(name).label)) for name in registry.names()]
         self.fields["backend"] = forms.ChoiceField(
-            choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("backend")
+            choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("Backend")
         )
         self.fields["config"].help_text = _(
             "All settings as a JSON object. If changed, it overrides the fields above."
@@ -259,6 +259,10 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         "accounts",
     )
     form = ClusterForm
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Leave deletion to a cluster's own page."""
+        return {name: each for name, each in super().get_actions(request).items() if name != DELETE_SELECTED}
 
     @property
     def conditional_fields(self) -> dict[str, str]:

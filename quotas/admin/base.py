@@ -18,6 +18,7 @@ else:
     from unfold.admin import ModelAdmin, StackedInline, TabularInline
 
 __all__ = [
+    "DELETE_SELECTED",
     "TABLE_LIST",
     "MachineWritten",
     "ModelAdmin",
@@ -26,6 +27,9 @@ __all__ = [
     "Uncounted",
     "signed_in_admin",
 ]
+
+DELETE_SELECTED: Final = "delete_selected"
+"""Django's action that deletes the selected rows of a list."""
 
 TABLE_LIST: Final = "administration/table_list.html"
 """The template of a list whose rows also come from a CSV and go into one."""

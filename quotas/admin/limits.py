@@ -43,7 +43,8 @@ class QuotaAdmin(ModelAdmin[Quota]):
             {
                 "fields": (
                     ("name", "slug"),
-                    ("workspace", "cluster", "parent"),
+                    ("workspace", "cluster"),
+                    "parent",
                     ("source", "kind", "accepts_jobs"),
                 )
             },
