@@ -29,7 +29,8 @@ DECIDED = (NodeState.SCHEDULABLE, NodeState.CORDONED, NodeState.DRAINING)
 class AdminNodeShape(shapes.ApiShape):
     """A node: what it has, what the engine says of it, and an admin's decision.
 
-    `schedulable` and `unavailable` (why not) are the engine's.  `empty_by` is when jobs on a draining node are moved; null: they run until they end.
+    `schedulable` and `unavailable` (why not) are the engine's.  `empty_by` is when jobs on a draining node
+    are moved; null: they run until they end.
     """
 
     cluster = serializers.CharField(source="cluster.slug")

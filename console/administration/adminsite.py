@@ -50,6 +50,7 @@ class ConsoleAdminSite(Site):
             interruptions,
             quota_tree,
             tables,
+            virtual_clusters,
         )
 
         return [
@@ -63,6 +64,11 @@ class ConsoleAdminSite(Site):
                 "clusters/<slug:slug>/accounts/write/",
                 self.admin_view(accounts.export_page),
                 name="accounts_give",
+            ),
+            path(
+                "clusters/<slug:slug>/virtual-clusters/",
+                self.admin_view(virtual_clusters.page),
+                name="virtual_clusters",
             ),
             path("tables/", self.admin_view(tables.page), name="site"),
             path("tables/download/", self.admin_view(tables.download), name="site_download"),
