@@ -32,10 +32,10 @@ class WrongAnswer(ValueError):
         self.problems = problems
 
 
-def parse_virtual_clusters(text: str) -> AccountTree:
+def parse_virtual_clusters(answer: str) -> AccountTree:
     """Return the virtual clusters as accounts.  Raises WrongAnswer with all problems."""
     try:
-        found = json.loads(text)
+        found = json.loads(answer)
     except (ValueError, RecursionError) as error:
         raise WrongAnswer(_("This is not JSON: %(error)s.") % {"error": error}) from error
     if not isinstance(found, dict) or not found:
@@ -51,10 +51,10 @@ def parse_virtual_clusters(text: str) -> AccountTree:
 
 
 def _account(name: str, values: Any, problems: list[str]) -> Account:
-    resources = (
-        next((values[key] for key in RESOURCES if key in values), None) if _is_object(values) else None
-    )
-    if not _is_object(resources):
+    resources = None
+    if isinstance(values, dict):
+        resources = next((values[key] for key in RESOURCES if key in values), None)
+    if not isinstance(resources, dict):
         text = _("%(name)s: no resources. Expected resourcesTotal with vCores, memory and GPUs.")
         problems.append(text % {"name": name})
         return Account(name)
@@ -82,10 +82,6 @@ def _notes(values: Mapping[str, Any]) -> Iterator[str]:
     capacity, most = values.get("capacity"), values.get("maxCapacity")
     if most is not None and most != capacity:
         yield f"maxCapacity {most}"
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_amount(value: object) -> bool:
