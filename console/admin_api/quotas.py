@@ -43,7 +43,7 @@ class QuotaLimitsShape(shapes.ApiShape):
     """
 
     name = shapes.TextField(max_length=200, required=False)
-    parent = serializers.IntegerField(
+    parent = serializers.IntegerField(  # type: ignore[assignment]  # the field of that name
         min_value=1, max_value=_GREATEST_AMOUNT, allow_null=True, required=False, help_text="a quota's id"
     )
     accepts_jobs = serializers.BooleanField(required=False)
@@ -80,7 +80,9 @@ class AdminQuotaShape(shapes.ApiShape):
     cluster = serializers.CharField(source="cluster.slug")
     slug = serializers.CharField()
     name = serializers.CharField()
-    parent = serializers.IntegerField(source="parent_id", allow_null=True)
+    parent = serializers.IntegerField(  # type: ignore[assignment]  # the field of that name
+        source="parent_id", allow_null=True
+    )
     accepts_jobs = serializers.BooleanField()
     gpus = serializers.IntegerField(allow_null=True)
     gpus_by_type = serializers.DictField(child=serializers.IntegerField())

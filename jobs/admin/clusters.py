@@ -199,12 +199,12 @@ class ClusterForm(forms.ModelForm[Cluster]):
 
     def _try_connection(self, backend: str, kept: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
         """Ask the cluster for its nodes, and put what went wrong at the setting that says where it is."""
-        wanted = Cluster(slug=self.cleaned_data["slug"], backend=backend, config=dict(kept))
+        wanted = Cluster(slug=self.cleaned_data.get("slug", ""), backend=backend, config=dict(kept))
+        where = ""
         try:
-            config = clusters.config_for(wanted)
+            where = clusters.config_for(wanted).connection_setting()
             self.nodes_found = len(clusters.backend_for(wanted).inventory().nodes)
         except Unreachable as error:
-            where = "" if isinstance(error, clusters.BadSettings) else config.connection_setting()
             text = gettext(
                 "The cluster did not answer: %(error)s. Correct the settings, or select “Save without a "
                 "connection test”."

@@ -45,8 +45,9 @@ class _NamesJob(MachineWritten):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Have the job's name come with each row."""
         attempts = Attempt.objects.filter(key=OuterRef(self.holder_path))
-        names = {"job_name": Subquery(attempts.values("job__name")[:1])}
-        return super().get_queryset(request).annotate(**names)
+        name = Subquery(attempts.values("job__name")[:1])
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(job_name=name)
+        return rows
 
     @admin.display(description=gettext_lazy("Job"))
     def job(self, row: Any) -> str:
