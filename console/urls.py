@@ -25,6 +25,7 @@ from console.views import (
 urlpatterns = [
     # First: programs ask most often, and one look tells whether it is for them.
     path("api/console/v1/", include("jobs.api.native.urls")),
+    path("api/console/v1/admin/", include("console.admin_api.urls")),
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
     path("healthz", health.healthz, name="healthz"),

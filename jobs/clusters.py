@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from jobs.backends import registry
 from jobs.backends.base import Backend, Unreachable
@@ -19,7 +20,14 @@ from quotas.clusters import encrypted_settings
 if TYPE_CHECKING:
     from quotas.models import Cluster
 
-__all__ = ["BadSettings", "NoSuchBackend", "backend_for", "check_settings", "config_for"]
+__all__ = [
+    "BadSettings",
+    "NoSuchBackend",
+    "backend_for",
+    "check_settings",
+    "config_for",
+    "describe_settings_problems",
+]
 
 
 class BadSettings(Unreachable):
@@ -51,6 +59,18 @@ def check_settings(registration: Registration, config: Mapping[str, Any]) -> Seq
     except ValueError as error:
         return registration.problems(error)
     return ()
+
+
+def describe_settings_problems(cluster: Cluster) -> list[str]:
+    """Return what is wrong with a stored cluster's backend and settings, a sentence each."""
+    if cluster.backend not in registry.names():
+        text = _("There is no backend “%(name)s”. Backends: %(names)s.")
+        return [text % {"name": cluster.backend, "names": ", ".join(registry.names())}]
+    registration = registry.find(cluster.backend)
+    return [
+        (f"{each.name}: " if each.name else "") + _(registration.sentence(each)) % each.params
+        for each in check_settings(registration, cluster.config)
+    ]
 
 
 def _config(registration: Registration, config: Mapping[str, Any]) -> Settings:

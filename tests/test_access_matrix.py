@@ -48,7 +48,7 @@ from jobs.submission import dry_runs, templates
 from jobs.trees import Tree
 from quotas import encryption
 from quotas.accounts.session_store import reference_of
-from quotas.models import AccessKey, AccessToken, Cluster, Role, SignIn, User
+from quotas.models import AccessKey, AccessToken, Cluster, Maintenance, Node, Role, SignIn, User
 from tests.confirmed import confirm
 from tests.factories import (
     attempt_of,
@@ -323,6 +323,24 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_template_version": ("get", M),
     "api_template_adopt": ("post", Audience.REVIEWERS),
     "api_template_decline": ("post", Audience.REVIEWERS),
+    "api_admin_people": ("get", Audience.STAFF),
+    "api_admin_person": ("get", Audience.STAFF),
+    "api_admin_person_deactivate": ("post", Audience.STAFF),
+    "api_admin_person_activate": ("post", Audience.STAFF),
+    "api_admin_person_password_link": ("post", Audience.STAFF),
+    "api_admin_workspaces": ("get", Audience.STAFF),
+    "api_admin_workspace": ("get", Audience.STAFF),
+    "api_admin_members": ("get", Audience.STAFF),
+    "api_admin_member": ("delete", Audience.STAFF),
+    "api_admin_quotas": ("get", Audience.STAFF),
+    "api_admin_quota": ("get", Audience.STAFF),
+    "api_admin_nodes": ("get", Audience.STAFF),
+    "api_admin_node": ("get", Audience.STAFF),
+    "api_admin_node_state": ("put", Audience.STAFF),
+    "api_admin_windows": ("get", Audience.STAFF),
+    "api_admin_window_preview": ("post", Audience.STAFF),
+    "api_admin_window": ("get", Audience.STAFF),
+    "api_admin_job_priority": ("put", Audience.STAFF),
     "api_schema": ("get", E),
     "dialect_schema": ("get", E),
 }
@@ -424,6 +442,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.ITS_KEEPERS: frozenset({"manager", "admin"}),
     Audience.REVIEWERS: frozenset({"manager", "admin"}),
     Audience.OPERATORS: frozenset({"admin"}),
+    Audience.STAFF: frozenset({"admin"}),
     Audience.NOBODY: frozenset(),
 }
 
@@ -497,7 +516,7 @@ class World:
         ]
         if (own := self._own(name)) is not None:
             candidates = [own]
-        candidates = self.of_notifications(name) or candidates
+        candidates = self.of_notifications(name) or self._of_administration(name) or candidates
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)
@@ -526,6 +545,29 @@ class World:
             templates.propose(owner, row, self.job.workspace)
         one = {"template": row.public_id}
         return {**one, "number": 1} if name == "api_template_version" else one
+
+    def _of_administration(self, name: str) -> list[dict[str, Any]]:
+        """The arguments of an address of the administration's API; none for any other."""
+        if not name.startswith("api_admin_"):
+            return []
+        node, _new = Node.objects.get_or_create(cluster=self.job.cluster, name="n1")
+        window, _new = Maintenance.objects.get_or_create(
+            text="x", from_at="2100-01-01T00:00:00Z", until_at="2100-01-02T00:00:00Z"
+        )
+        person = {"username": self.users["member"].username}
+        space = {"workspace": self.job.workspace.slug}
+        found: dict[str, dict[str, Any]] = {
+            "workspace": space,
+            "members": space,
+            "member": {**space, **person},
+            "quota": {"quota": self.job.quota_id},
+            "node": {"cluster": self.job.cluster.slug, "name": node.name},
+            "window": {"window": window.pk},
+            "job_priority": {"public_id": self.job.public_id},
+        }
+        found["node_state"] = found["node"]
+        short = name.removeprefix("api_admin_")
+        return [person if short.startswith("person") else found.get(short, {})]
 
     def _own(self, name: str) -> dict[str, Any] | None:
         """The arguments of an address that is about something of its own; None for the others."""
@@ -647,7 +689,7 @@ def expected(audience: Audience, who: str) -> str:
         return "refused"
     if who == "anonymous" or audience is Audience.NOBODY:
         return "sign in"
-    if audience is Audience.KEEPERS:
+    if audience in {Audience.KEEPERS, Audience.STAFF}:
         return "refused"
     if audience is Audience.REVIEWERS:
         return "refused" if who == "owner" else "hidden"

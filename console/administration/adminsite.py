@@ -52,6 +52,7 @@ class ConsoleAdminSite(Site):
             retention,
             support,
             tables,
+            virtual_clusters,
         )
 
         return [
@@ -65,6 +66,11 @@ class ConsoleAdminSite(Site):
                 "clusters/<slug:slug>/accounts/write/",
                 self.admin_view(accounts.export_page),
                 name="accounts_give",
+            ),
+            path(
+                "clusters/<slug:slug>/virtual-clusters/",
+                self.admin_view(virtual_clusters.page),
+                name="virtual_clusters",
             ),
             path("tables/", self.admin_view(tables.page), name="site"),
             path("tables/download/", self.admin_view(tables.download), name="site_download"),
@@ -138,6 +144,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Reservations"), "lock_clock", "quotas_reservation_changelist", "quotas.view_reservation"),
             (_("Nodes"), "dns", "quotas_node_changelist", "quotas.view_node"),
             (_("Clusters"), "hub", "quotas_cluster_changelist", "quotas.view_cluster"),
+            (_("Instance specs"), "memory_alt", "quotas_spec_changelist", "quotas.view_spec"),
         ),
         _group(
             request,
@@ -164,17 +171,25 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("People"), "person", "quotas_user_changelist", "quotas.view_user"),
             (_("Local groups"), "group", "quotas_localgroup_changelist", "quotas.view_localgroup"),
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
+            (_("Members"), "group", "quotas_membership_changelist", "quotas.view_membership"),
             (
                 _("Group mappings"),
-                "conversion_path",
+                "group_work",
                 "quotas_groupmapping_changelist",
                 "quotas.view_groupmapping",
+            ),
+            (
+                _("Service accounts"),
+                "smart_toy",
+                "quotas_serviceaccount_changelist",
+                "quotas.view_serviceaccount",
             ),
             (_("Log sinks"), "output", "jobs_logsink_changelist", "jobs.view_logsink"),
             (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
             (_("Access keys"), "encrypted", "quotas_accesskey_changelist", "quotas.view_accesskey"),
             (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),
             (_("Sessions"), "login", "jobs_accesssession_changelist", "jobs.view_accesssession"),
+            (_("Audit trail"), "history", "quotas_auditentry_changelist", "quotas.view_auditentry"),
             (_("Admin actions"), "gavel", "quotas_adminaction_changelist", "quotas.view_adminaction"),
         ),
     ]

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from console.monitoring import health
-from jobs import messages
+from jobs import clusters, messages
 from jobs.lifecycle import pending_reasons
 from jobs.models import Attempt, Job
 from jobs.states import State
@@ -75,6 +75,7 @@ class Day:
     failed: int = 0
     oldest: Job | None = None
     why: str = ""
+    wrong_settings: Sequence[str] = ()
     nodes: int = 0
     off: list[Node] = field(default_factory=list)
     hours: Sequence[Hour] = ()
@@ -130,7 +131,8 @@ def health_parts(request: HttpRequest) -> HttpResponse:
 
 def days(now: datetime) -> list[Day]:
     """Every cluster, those that take jobs first."""
-    found = {row.pk: Day(row) for row in Cluster.objects.order_by("-enabled", "name")}
+    rows = Cluster.objects.order_by("-enabled", "name")
+    found = {row.pk: Day(row, wrong_settings=clusters.describe_settings_problems(row)) for row in rows}
     _nodes(found)
     _resources_in_use(found)
     _jobs(found, now)

@@ -5,10 +5,10 @@ What a change would do to what runs and waits is shown before it is saved, and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
@@ -18,9 +18,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
+from jobs.admin.holders import NAMED, find_jobs
 from jobs.live import triggers
 from jobs.messages import amounts
-from jobs.models import Attempt, Job
+from jobs.models import Job
 from quotas import ledger
 from quotas.admission import queue_snapshot, whatif
 from quotas.admission.quota_usage import NONE, Used
@@ -28,9 +29,6 @@ from quotas.admission.whatif import LimitPreview
 from quotas.audit import action_record
 from quotas.limits.treeform import QuotaLimitsForm, TreeForm
 from quotas.models import AdminAction, Cluster, Quota
-
-NAMED: Final = 20
-"""So many jobs of each kind are named; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,7 @@ def _effects_on_jobs(found: LimitPreview) -> list[Named]:
         (found.given_back, _("Would have to return borrowed resources: %(count)s")),
         (found.above, _("Keep running above the new limit: %(count)s")),
     ]
-    jobs = _jobs([holder for holders, _text in groups for holder in holders[:NAMED]])
+    jobs = find_jobs([holder for holders, _text in groups for holder in holders[:NAMED]])
     return [
         Named(
             text % {"count": len(holders)},
@@ -198,8 +196,3 @@ def _effects_on_jobs(found: LimitPreview) -> list[Named]:
         for holders, text in groups
         if holders
     ]
-
-
-def _jobs(holders: Sequence[str]) -> Mapping[str, Job]:
-    rows = Attempt.objects.filter(key__in=holders).select_related("job__owner")
-    return {row.key: row.job for row in rows}

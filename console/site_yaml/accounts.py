@@ -84,6 +84,14 @@ def import_quotas(cluster: Cluster, *, dry: bool = False, by: Origin | None = No
     return Imported(applied, builder.left)
 
 
+def import_tree(cluster: Cluster, tree: AccountTree, *, dry: bool, name: str, by: Origin) -> Imported:
+    """Make quotas as accounts of another system are; the cluster's settings stay.  Raises Wrong."""
+    builder = _SiteBuilder(cluster, tree)
+    with transaction.atomic(), origin.of(by):
+        applied = apply(read(json.dumps(builder.site())), dry=dry, name=name, by=by)
+    return Imported(applied, builder.left)
+
+
 def export_limits(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
     """Write the limits of quotas into the accounts that they are of, or with `dry` say what would be; see
     `import_quotas`.

@@ -1,5 +1,27 @@
 """Django admin of jobs and what belongs to them; each module registers its own models."""
 
-from jobs.admin import assets, clusters, faults, jobs, log_sinks, maintenance, sessions, site_storage
+from jobs.admin import (
+    assets,
+    clusters,
+    faults,
+    holders,
+    jobs,
+    log_sinks,
+    maintenance,
+    nodes,
+    sessions,
+    site_storage,
+)
 
-__all__ = ["assets", "clusters", "faults", "jobs", "log_sinks", "maintenance", "sessions", "site_storage"]
+__all__ = [
+    "assets",
+    "clusters",
+    "faults",
+    "holders",
+    "jobs",
+    "log_sinks",
+    "maintenance",
+    "nodes",
+    "sessions",
+    "site_storage",
+]

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from jobs import submission
 from jobs.lifecycle.transitions import Overtaken
@@ -86,12 +86,16 @@ def _count_queued(jobs: Sequence[Job]) -> str:
     return text % {"count": count}
 
 
+APPLIED: Final = ngettext_lazy("Applied to %(count)d job.", "Applied to %(count)d jobs.", "count")
+"""What is said of an action without words of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class BulkAction:
     """An action on many jobs: `name` in the form, `verb` in the audit log.
 
     `apply` does it to one job and returns False where there was nothing to change; `summary` and `effects`
-    tell what would follow.
+    tell what would follow, and `done` for how many jobs it was done.
     """
 
     name: str
@@ -104,6 +108,7 @@ class BulkAction:
     form: Callable[[QuerySet[Job], Any], AdminForm] = lambda _jobs, data: WhyForm(data)
     summary: Callable[[Sequence[Job]], str] = _count_queued
     is_dangerous: bool = False
+    done: Any = APPLIED
 
     def question(self, jobs: Sequence[Job]) -> Question:
         """Return the question that the admin confirms."""
@@ -124,7 +129,8 @@ class BulkAction:
         ids = [job.public_id for job in rows]
         action_record.write_down(actor, AdminAction.Kind.JOBS, ", ".join(ids), act=self.verb, jobs=ids)
         problems = list(filter(None, (self._problem(actor, job, values) for job in rows)))
-        bulk.tell(model_admin, request, len(rows) - len(problems), problems)
+        done = len(rows) - len(problems)
+        bulk.tell(model_admin, request, str(self.done % {"count": done}) if done else "", problems)
         return None
 
     def _problem(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> str:
@@ -164,6 +170,7 @@ ACTIONS: Final = (
         _stop,
         summary=_count_by_state,
         is_dangerous=True,
+        done=ngettext_lazy("%(count)d job is stopping.", "%(count)d jobs are stopping.", "count"),
     ),
     BulkAction(
         "hold_jobs",
@@ -176,6 +183,7 @@ ACTIONS: Final = (
             gettext_lazy("Owners see the reason on the job page."),
         ),
         lambda actor, job, _values: submission.hold(actor.user, job, why=actor.why),
+        done=ngettext_lazy("%(count)d job held.", "%(count)d jobs held.", "count"),
     ),
     BulkAction(
         "release_jobs",
@@ -190,6 +198,7 @@ ACTIONS: Final = (
         ),
         lambda actor, job, _values: submission.release(actor.user, job),
         form=lambda _jobs, data: AdminForm(data),
+        done=ngettext_lazy("%(count)d job released.", "%(count)d jobs released.", "count"),
     ),
     BulkAction(
         "prioritise_jobs",
@@ -200,6 +209,9 @@ ACTIONS: Final = (
         (gettext_lazy("One priority level counts as one hour of waiting. Running jobs are not stopped."),),
         lambda actor, job, values: submission.prioritise(actor.user, job, values["priority"], why=actor.why),
         form=lambda _jobs, data: PriorityForm(data),
+        done=ngettext_lazy(
+            "Priority of %(count)d job changed.", "Priority of %(count)d jobs changed.", "count"
+        ),
     ),
     BulkAction(
         "move_jobs",
@@ -216,6 +228,7 @@ ACTIONS: Final = (
         ),
         lambda actor, job, values: submission.move(actor.user, job, values["quota"], why=actor.why),
         form=MoveForm,
+        done=ngettext_lazy("%(count)d job moved.", "%(count)d jobs moved.", "count"),
     ),
 )
 

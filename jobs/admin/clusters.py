@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold import widgets
@@ -22,7 +23,7 @@ from jobs.backends import registry
 from jobs.backends.accounts import Accounting
 from jobs.backends.base import Unreachable
 from jobs.backends.settings import InputKind, SettingField
-from quotas.admin.base import ModelAdmin
+from quotas.admin.base import DELETE_SELECTED, ModelAdmin, display
 from quotas.clusters import encrypted_settings, poll_interval
 from quotas.models import Cluster, Reservation, unixnames
 
@@ -105,7 +106,16 @@ class ClusterForm(forms.ModelForm[Cluster]):
 
     `config` are all settings as JSON, taken in place of the fields where it was changed, or where the fields
     were not sent.  Secrets are kept encrypted and not shown (`quotas.clusters.encrypted_settings`).
+    New settings are tried before they are saved: `nodes_found` is how many nodes answered, None: not tried.
     """
+
+    save_untested = forms.BooleanField(
+        label=_("Save without a connection test"),
+        required=False,
+        widget=widgets.UnfoldBooleanSwitchWidget,
+        help_text=_("Otherwise new settings are saved only if the cluster answers."),
+    )
+    nodes_found: int | None = None
 
     class Meta:
         model = Cluster
@@ -129,7 +139,7 @@ class ClusterForm(forms.ModelForm[Cluster]):
         self.initial["config"] = shown
         choices = [(name, _(registry.find(name).label)) for name in registry.names()]
         self.fields["backend"] = forms.ChoiceField(
-            choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("backend")
+            choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("Backend")
         )
         self.fields["config"].help_text = _(
             "All settings as a JSON object. If changed, it overrides the fields above."
@@ -183,6 +193,24 @@ class ClusterForm(forms.ModelForm[Cluster]):
             self.add_error(at, f"{problem.name}: {text}" if is_below and problem.name else text)
         self._check_identity(kept, inputs.get("identity", "config"))
         self.cleaned_data["config"] = kept
+        is_new = (backend, kept) != (self.instance.backend, self._kept) or not self.instance.pk
+        if is_new and not self.errors and not self.cleaned_data.get("save_untested"):
+            self._try_connection(backend, kept, inputs)
+
+    def _try_connection(self, backend: str, kept: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
+        """Ask the cluster for its nodes, and put what went wrong at the setting that says where it is."""
+        wanted = Cluster(slug=self.cleaned_data.get("slug", ""), backend=backend, config=dict(kept))
+        where = ""
+        try:
+            where = clusters.config_for(wanted).connection_setting()
+            self.nodes_found = len(clusters.backend_for(wanted).inventory().nodes)
+        except Unreachable as error:
+            text = gettext(
+                "The cluster did not answer: %(error)s. Correct the settings, or select “Save without a "
+                "connection test”."
+            )
+            shown = ValidationError(text, params={"error": str(error).rstrip(".")}, code="unreachable")
+            self.add_error(inputs.get(where, "backend" if inputs else "config"), shown)
 
     def _from_fields(self, backend: str) -> dict[str, Any]:
         """Return the settings that the fields say, without those that are as without a word."""
@@ -246,12 +274,22 @@ def _around(name: str) -> Iterator[str]:
 class ClusterAdmin(ModelAdmin[Cluster]):
     """Clusters, and whether they answer."""
 
-    list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
+    list_display = (
+        "name",
+        "slug",
+        "status",
+        "region",
+        "backend",
+        "admission",
+        "enabled",
+        "answered_at",
+        "problem",
+    )
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
     readonly_fields = (
         "answered_at",
-        "trouble",
+        "problem",
         "looks",
         "container_engine",
         "network",
@@ -259,6 +297,10 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         "accounts",
     )
     form = ClusterForm
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Leave deletion to a cluster's own page."""
+        return {name: each for name, each in super().get_actions(request).items() if name != DELETE_SELECTED}
 
     @property
     def conditional_fields(self) -> dict[str, str]:
@@ -275,13 +317,57 @@ class ClusterAdmin(ModelAdmin[Cluster]):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the settings between the cluster and what is known of it."""
-        own = [name for name in ClusterForm.Meta.fields if name != "config"]
+        own = [*(name for name in ClusterForm.Meta.fields if name != "config"), "save_untested"]
         return (
             (None, {"fields": own}),
             (_("settings"), {"fields": list(self.conditional_fields)}),
             (_("Settings as JSON"), {"fields": ["config"], "classes": ["collapse"]}),
             (_("Status"), {"fields": self.readonly_fields}),
         )
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Name errors of the stored settings at the top of the page."""
+        stored = self.get_object(request, unquote(object_id)) if object_id else None
+        if stored is not None and request.method == "GET" and self.has_view_permission(request, stored):
+            for text in clusters.describe_settings_problems(stored):
+                messages.error(request, gettext("Settings: %(problem)s") % {"problem": text})
+        answer: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
+        return answer
+
+    def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
+        """Tell how the test went."""
+        super().save_model(request, obj, form, change)
+        if form.nodes_found is not None:
+            text = ngettext(
+                "The cluster answered: %(count)d node.",
+                "The cluster answered: %(count)d nodes.",
+                form.nodes_found,
+            )
+            messages.success(request, text % {"count": form.nodes_found})
+
+    @display(description=_("status"), label={"error": "danger", "paused": "warning", "ok": "success"})
+    def status(self, cluster: Cluster) -> tuple[str, str]:
+        """Return whether it can be used, with its colour."""
+        if clusters.describe_settings_problems(cluster) or cluster.trouble:
+            return "error", gettext("Error")
+        if cluster.frozen_at is not None:
+            return "paused", gettext("Scheduling paused")
+        if not cluster.enabled:
+            return "off", gettext("Not accepting jobs")
+        if cluster.answered_at is None:
+            return "off", gettext("Never responded.")
+        return "ok", gettext("OK")
+
+    @admin.display(description=_("last error"))
+    def problem(self, cluster: Cluster) -> str:
+        """Return what is wrong with the settings, or else the last error of its workers."""
+        return " ".join(clusters.describe_settings_problems(cluster)) or cluster.trouble or "–"
 
     @admin.display(description=_("jobs run as"))
     def runs_as(self, cluster: Cluster) -> str:
@@ -303,19 +389,16 @@ class ClusterAdmin(ModelAdmin[Cluster]):
 
     @admin.display(description=_("accounts"))
     def accounts(self, cluster: Cluster) -> str:
-        """Return the link to the accounts that the engine itself keeps."""
+        """Return links to the accounts that the engine itself keeps, and to those of OpenPAI."""
         try:
             has_accounts = bool(cluster.slug) and isinstance(clusters.backend_for(cluster), Accounting)
         except (registry.NoSuchBackend, Unreachable):
             has_accounts = False
-        if not has_accounts:
-            return "–"
-        address = reverse("admin:accounts_take", args=[cluster.slug])
-        return format_html(
-            '<a class="house-button" href="{}">{}</a>',
-            address,
-            gettext("Import quotas from accounts, or write them back"),
-        )
+        links = [("virtual_clusters", gettext("Import virtual clusters of OpenPAI"))] if cluster.slug else []
+        if has_accounts:
+            links.insert(0, ("accounts_take", gettext("Import quotas from accounts, or write them back")))
+        rows = [(reverse(f"admin:{name}", args=[cluster.slug]), label) for name, label in links]
+        return format_html_join(" ", '<a class="house-button" href="{}">{}</a>', rows) or "–"
 
     @admin.display(description=_("container engine"))
     def container_engine(self, cluster: Cluster) -> str:

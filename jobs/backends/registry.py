@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-from jobs.backends.base import Backend
+from jobs.backends.base import Backend, Unreachable
 from jobs.backends.settings import PROBLEMS, SettingField, SettingProblem, Settings, fields_of, problems_of
 from jobs.backends.support import EVERYWHERE, Support
 
@@ -24,8 +24,11 @@ PACKAGES: Final = {"local": "jobs.backends.local", "slurm": "jobs.backends.slurm
 """Backend name, as clusters store it → its package."""
 
 
-class NoSuchBackend(Exception):
-    """The console has no backend of this name."""
+class NoSuchBackend(Unreachable):
+    """The console has no backend of this name: the cluster's jobs are left as they are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no backend “{name}”. Backends: {', '.join(names())}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,10 @@ class Settings:
         """Return the model for a cluster's settings and the console's home.  Raises ValidationError."""
         return cls(**settings)
 
+    def connection_setting(self) -> str:
+        """Return the dotted name of the setting by which the cluster is reached; "" for this machine."""
+        return ""
+
     def exposures(self) -> frozenset[str]:
         """Return what jobs could do to people, in words of `quotas.models.single_person.Exposure`."""
         return frozenset()

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from quotas.admin.base import MachineWritten
@@ -69,9 +70,9 @@ class AuditEntryAdmin(MachineWritten):
     def did(self, entry: AuditEntry) -> str:
         return entry.did
 
-    @admin.display(description=_("refused"), boolean=True)
-    def is_refused(self, entry: AuditEntry) -> bool | None:
-        return False if entry.denied else None
+    @admin.display(description=_("refused"))
+    def is_refused(self, entry: AuditEntry) -> str:
+        return gettext("Refused") if entry.denied else "–"
 
     @admin.display(description=_("via"))
     def way_label(self, entry: AuditEntry) -> str:

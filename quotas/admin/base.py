@@ -5,27 +5,40 @@ Each `admin.py` takes its base classes from here, so that there is one place whe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from django.http import HttpRequest
+from django.utils.functional import Promise
 
 from quotas.admin.paging import UncountedPaginator
 from quotas.models import User
 
 if TYPE_CHECKING:  # unfold is published without types, and its classes are Django's with another look
     from django.contrib.admin import ModelAdmin, StackedInline, TabularInline
+
+    def display(
+        *, description: str | Promise, label: Mapping[str, str]
+    ) -> Callable[[Callable[[Any, Any], tuple[str, str]]], Any]:
+        """Describe a column whose value is (key, text), with a colour for each key."""
 else:
     from unfold.admin import ModelAdmin, StackedInline, TabularInline
+    from unfold.decorators import display
 
 __all__ = [
+    "DELETE_SELECTED",
     "TABLE_LIST",
     "MachineWritten",
     "ModelAdmin",
     "StackedInline",
     "TabularInline",
     "Uncounted",
+    "display",
     "signed_in_admin",
 ]
+
+DELETE_SELECTED: Final = "delete_selected"
+"""Django's action that deletes the selected rows of a list."""
 
 TABLE_LIST: Final = "administration/table_list.html"
 """The template of a list whose rows also come from a CSV and go into one."""

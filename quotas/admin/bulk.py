@@ -100,11 +100,10 @@ def confirm(
     return rows, None, TemplateResponse(request, "administration/confirm.html", context)
 
 
-def tell(model_admin: ModelAdmin[Any], request: HttpRequest, done: int, problems: Sequence[str]) -> None:
-    """How many it was done to, and why not to the others."""
+def tell(model_admin: ModelAdmin[Any], request: HttpRequest, done: str, problems: Sequence[str]) -> None:
+    """Show what was done in a sentence ("" for nothing), and why not to the others."""
     if done:
-        text = ngettext("Applied to %(count)d item.", "Applied to %(count)d items.", done) % {"count": done}
-        model_admin.message_user(request, text, messages.SUCCESS)
+        model_admin.message_user(request, done, messages.SUCCESS)
     for problem in sorted(set(problems)):
         count = problems.count(problem)
         text = ngettext("%(count)d unchanged: %(why)s", "%(count)d unchanged: %(why)s", count)

@@ -1,4 +1,4 @@
-"""Read-only admin pages of requests, reservations and usage."""
+"""Read-only admin pages of usage."""
 
 from __future__ import annotations
 
@@ -7,38 +7,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from quotas.admin.base import MachineWritten
-from quotas.models import Request, Reservation, UsageDay, UsageHour
-
-
-@admin.register(Request)
-class RequestAdmin(MachineWritten):
-    """Waiting requests, in the order of admission."""
-
-    list_display = ("holder", "state", "cluster", "quota", "owner", "priority", "idle", "held", "since")
-    list_filter = ("state", "cluster")
-    list_select_related = ("cluster", "quota", "owner")
-    search_fields = ("holder", "owner__username")
-
-
-@admin.register(Reservation)
-class ReservationAdmin(MachineWritten):
-    """Active reservations."""
-
-    list_display = (
-        "request",
-        "active",
-        "cluster",
-        "quota",
-        "amounts",
-        "borrowed",
-        "created_at",
-        "started_at",
-        "asked_back_at",
-        "released_at",
-    )
-    list_filter = ("active", "cluster")
-    list_select_related = ("request", "cluster", "quota")
-    search_fields = ("request__holder",)
+from quotas.models import UsageDay, UsageHour
 
 
 @admin.register(UsageDay)

@@ -46,7 +46,8 @@ class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
             {
                 "fields": (
                     ("name", "slug"),
-                    ("workspace", "cluster", "parent"),
+                    ("workspace", "cluster"),
+                    "parent",
                     ("source", "kind", "accepts_jobs"),
                 )
             },

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -89,15 +90,38 @@ def _window(row: Maintenance) -> Window:
     return Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0)
 
 
-def count_blocked_requests(row: Maintenance) -> int:
-    """Return how many of the requests that wait now may not start before a maintenance is over."""
-    if not row.keeps_free:
-        return 0
-    waiting = Request.objects.filter(state=Request.State.WAITING)
-    if row.cluster_id is not None:
-        waiting = waiting.filter(cluster=row.cluster_id)
-    window, now = _window(row), timezone.now().timestamp()
-    return sum(window.stops(now, declared_s) for declared_s in waiting.values_list("declared_s", flat=True))
+@dataclass(frozen=True, slots=True)
+class WindowPreview:
+    """What a maintenance window would do now, by holders.
+
+    `blocked` wait and may not start before it is over; `overlapping` run, and may still run when it begins.
+    """
+
+    blocked: Sequence[str]
+    overlapping: Sequence[str]
+
+
+def preview_window(row: Maintenance, now: datetime | None = None) -> WindowPreview:
+    """Return what a maintenance, saved or not, would do to the requests and reservations that are there."""
+    now = now or timezone.now()
+    here = {} if row.cluster_id is None else {"cluster": row.cluster_id}
+    if row.until_at <= now:
+        return WindowPreview((), ())
+    waiting = Request.objects.filter(state=Request.State.WAITING, **here).order_by("id")
+    window, at = _window(row), now.timestamp()
+    blocked = [
+        holder
+        for holder, declared_s in waiting.values_list("holder", "declared_s")
+        if row.keeps_free and window.stops(at, declared_s)
+    ]
+    held = Reservation.objects.filter(active=True, **here).order_by("id")
+    times = held.values_list("request__holder", "request__declared_s", "started_at", "created_at")
+    overlapping = [
+        holder
+        for holder, declared_s, started_at, created_at in times
+        if declared_s is None or (started_at or created_at) + timedelta(seconds=declared_s) > row.from_at
+    ]
+    return WindowPreview(blocked, overlapping)
 
 
 def restless() -> set[int]:

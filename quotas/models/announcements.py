@@ -105,11 +105,11 @@ class Maintenance(Announcement):
     )
     lead_hours = models.IntegerField(
         _("lead time for jobs without a time limit (hours)"),
-        default=24,
+        default=0,
         validators=[MinValueValidator(0), MaxValueValidator(24 * 60)],
         help_text=_(
             "Jobs without a time limit could still be running when the maintenance begins. None is "
-            "started within this many hours before it."
+            "started within this many hours before it; 0: they start until it begins."
         ),
     )
 

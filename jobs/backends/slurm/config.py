@@ -213,6 +213,12 @@ class SlurmConfig(Settings):
             image_roles=self.images == "apptainer",
         )
 
+    def connection_setting(self) -> str:
+        """Return the login node, slurmrestd's address, or that commands are used here."""
+        if self.login is not None:
+            return "login.host"
+        return "url" if self.way == "rest" else "way"
+
     def exposures(self) -> frozenset[str]:
         """Return that everything runs as one user, where it does."""
         return frozenset() if self.tells_apart else frozenset({"account"})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,6 +16,8 @@ from django.utils.functional import Promise
 
 from jobs.models import Attempt, Event, Job, NotificationEvent
 from jobs.states import State
+from quotas import ledger
+from quotas.amounts import Amounts, Part
 from quotas.models import AdminAction, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
@@ -48,6 +53,20 @@ def test_admin_job_list_shows_translated_states(admin: Client, place: Place) -> 
     page = admin.get(JOBS, headers={"Accept-Language": "zh-hans"}).content.decode()
     assert "排队中" in page
     assert ">QUEUED<" not in page
+
+
+def hold_amounts(job: Job, place: Place) -> None:
+    """Have the job hold a CPU on the place's node, without a time limit."""
+    each = Amounts(1000, 1024)
+    request = ledger.ask(
+        Attempt.objects.get(job=job).key,
+        quota=place.quota,
+        owner=job.owner,
+        parts=[Part(1, each)],
+        priority=1,
+        declared_s=None,
+    )
+    ledger.reserve(request, [(place.node.name, each)])
 
 
 def act(admin: Client, name: str, *rows: Job | Node, confirmed: bool = True, **values: object) -> str:
@@ -99,7 +118,7 @@ def test_admin_action_unconfirmed_shows_effects_and_changes_nothing(admin: Clien
 def test_admin_stop_ends_jobs_and_shows_the_reason_to_owners(admin: Client, place: Place, root: User) -> None:
     runs, waits, ended = make_job(State.RUNNING, quota=place.quota), queued(place), make_job(State.FAILED)
     text = act(admin, "stop_jobs", runs, waits, ended, why="power cut at noon")
-    assert "Applied to 2 items." in text
+    assert "2 jobs are stopping." in text
     assert "1 unchanged: Nothing to change." in text
     assert states(runs, waits, ended) == [State.RUNNING, State.STOPPED, State.FAILED]
     for job in (runs, waits):
@@ -118,7 +137,7 @@ def test_admin_stop_without_a_reason_is_refused(admin: Client, place: Place) -> 
 def test_admin_hold_and_release_change_waiting_jobs(admin: Client, place: Place) -> None:
     waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota)
     text = act(admin, "hold_jobs", waits, runs, why="x")
-    assert "Applied to 1 item." in text
+    assert "1 job held." in text
     assert "Not waiting, or not on hold." in text
     assert Request.objects.get().held
     act(admin, "release_jobs", waits)
@@ -199,7 +218,10 @@ def save_window(admin: Client, place: Place, row: Maintenance | None = None, **c
     values |= {"from_at_0": "2099-01-02", "from_at_1": "10:00:00"}
     values |= {"until_at_0": "2099-01-02", "until_at_1": "12:00:00", **changed}
     way = f"{row.pk}/change/" if row else "add/"
-    answer = admin.post(f"/admin/quotas/maintenance/{way}", values, follow=True)
+    page = admin.post(f"/admin/quotas/maintenance/{way}", values)
+    shown = re.search(r'name="shown" value="(\w+)"', page.content.decode())
+    assert shown is not None, "it is shown before it is saved"
+    answer = admin.post(f"/admin/quotas/maintenance/{way}", {**values, "shown": shown[1]}, follow=True)
     assert answer.redirect_chain, "it was saved"
     return answer.content.decode()
 
@@ -219,3 +241,52 @@ def test_admin_maintenance_is_announced_only_when_created_or_moved(admin: Client
     save_window(admin, place, row, from_at_1="09:00:00")
     assert announced() == 2
     assert AuditEntry.objects.filter(content_type__model="maintenance", action="create").count() == 1
+
+
+def test_admin_maintenance_names_its_jobs_before_it_is_saved(admin: Client, place: Place) -> None:
+    """A waiting job without a time limit is kept from starting only within the lead time that was chosen."""
+    waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota, name="long-run")
+    hold_amounts(runs, place)
+    soon = timezone.localtime() + timedelta(hours=2)
+    values = {"text": "new disks", "cluster": str(place.cluster.pk), "keeps_free": "on"}
+    values |= {"from_at_0": f"{soon:%Y-%m-%d}", "from_at_1": f"{soon:%H:%M:%S}"}
+    values |= {"until_at_0": "2099-01-02", "until_at_1": "12:00:00"}
+    address = "/admin/quotas/maintenance/add/"
+    default = str(Maintenance._meta.get_field("lead_hours").default)
+    text = unescape(admin.post(address, {**values, "lead_hours": default}).content.decode())
+    assert "No job that waits now is kept from starting." in text
+    assert f"it is not stopped: long-run ({runs.owner})" in text
+    text = unescape(admin.post(address, {**values, "lead_hours": "24"}).content.decode())
+    assert f"1 waiting job can't start before the maintenance ends: {waits.name} ({waits.owner})" in text
+    assert "Times are in the time zone UTC." in text
+    text = unescape(admin.post(address, {**values, "lead_hours": "24", "_edit": "yes"}).content.decode())
+    assert "Not saved yet." in text
+    assert 'value="new disks"' in text
+    assert not Maintenance.objects.exists()
+
+
+def test_admin_drain_names_jobs_and_time_zone(admin: Client, place: Place) -> None:
+    job = make_job(State.RUNNING, quota=place.quota, name="long-run")
+    hold_amounts(job, place)
+    text = act(admin, "drain", place.node, confirmed=False)
+    assert "1 job uses these nodes." in text
+    assert f"Jobs: long-run ({job.owner})" in text
+    assert "Time zone: UTC." in text
+    assert "1 node draining." in act(admin, "drain", place.node, why="new disks")
+    assert "1 node uncordoned." in act(admin, "uncordon", place.node)
+
+
+def test_admin_lists_of_nodes_and_clusters_offer_no_deletion(admin: Client, place: Place) -> None:
+    for address in (NODES, "/admin/quotas/cluster/"):
+        page = admin.get(address).content.decode()
+        assert place.node.name in page or place.cluster.name in page
+        assert 'value="delete_selected"' not in page
+
+
+def test_admin_ledger_lists_name_jobs(admin: Client, place: Place) -> None:
+    waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota, name="long-run")
+    hold_amounts(runs, place)
+    assert waits.name in admin.get("/admin/quotas/request/").content.decode()
+    page = admin.get("/admin/quotas/reservation/").content.decode()
+    assert "long-run" in page
+    assert runs.owner.get_username() in page

@@ -12,6 +12,7 @@ from django.test import Client
 
 from jobs.admin.clusters import ClusterForm
 from jobs.backends import registry
+from jobs.scheduling import reconcile
 from quotas.clusters import encrypted_settings
 from quotas.models import Cluster
 from tests.factories import make_cluster, make_user
@@ -27,7 +28,10 @@ def admin_client() -> Client:
 
 
 def sent(cluster: Cluster, **changes: str) -> dict[str, str]:
-    """Return what a browser sends of the cluster's form, with some fields as a person typed them."""
+    """Return what a browser sends of the cluster's form, with some fields as a person typed them.
+
+    The connection is not tried, unless `save_untested` is "".
+    """
     form = ClusterForm(instance=cluster)
     shown: dict[str, Any] = {name: form[name].value() for name in form.fields}
     found = {
@@ -35,7 +39,7 @@ def sent(cluster: Cluster, **changes: str) -> dict[str, str]:
         for name, value in shown.items()
         if value is not None and value is not False
     }
-    return {**found, "initial-config": found["config"], **changes}
+    return {**found, "initial-config": found["config"], "save_untested": "on", **changes}
 
 
 def post(client: Client, cluster: Cluster, **changes: str) -> str:
@@ -179,3 +183,39 @@ def test_backend_settings_each_have_a_label_and_a_field(backend: str) -> None:
     model = registration.config
     ours = {"root", "hide", "bell", "own", *model.CONSOLE, "tries_assets", "CONSOLE", "OVERLAY"}
     assert set(model.__annotations__) - ours == {name.partition(".")[0] for name in fields}
+
+
+def test_cluster_form_tries_the_connection_before_saving(admin_client: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={})
+    typed = {"slurm__way": "rest", "slurm__url": "http://127.0.0.1:9", "slurm__timeout_s": "1"}
+    page = post(admin_client, cluster, save_untested="", **typed)
+    assert problem_at(page, "slurm__url").startswith("The cluster did not answer: ")
+    assert "http://127.0.0.1:9" in page
+    assert Cluster.objects.get(pk=cluster.pk).config == {}
+    assert post(admin_client, cluster, save_untested="", region="north") == "", "no setting is new"
+    page = post(admin_client, cluster, save_untested="", slurm__programs="/nowhere")
+    assert problem_at(page, "slurm__way").startswith("The cluster did not answer: ")
+    local = make_cluster(backend="local", config={"isolation": "none"})
+    typed = sent(local, local__cpu_milli="2000", save_untested="")
+    answer = admin_client.post(f"/admin/quotas/cluster/{local.pk}/change/", typed, follow=True)
+    assert "The cluster answered: 1 node." in answer.content.decode()
+    assert Cluster.objects.get(pk=local.pk).config["cpu_milli"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("backend", "config", "told"),
+    [
+        ("slurm", {"imags": "pyxis"}, "imags: Unknown setting. Did you mean images?"),
+        ("kubernetes", {}, "There is no backend “kubernetes”. Backends: local, slurm."),
+    ],
+)
+def test_wrong_settings_of_a_stored_cluster_are_named_everywhere(
+    admin_client: Client, backend: str, config: dict[str, Any], told: str
+) -> None:
+    cluster = make_cluster("north", backend=backend, config=config)
+    for address in ("/admin/", "/admin/quotas/cluster/", f"/admin/quotas/cluster/{cluster.pk}/change/"):
+        page = unescape(admin_client.get(address).content.decode())
+        assert told in page, address
+    reconcile.take_inventory(cluster.pk)
+    cluster.refresh_from_db()
+    assert cluster.trouble, "the worker says so too"

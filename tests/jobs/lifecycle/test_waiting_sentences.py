@@ -68,7 +68,7 @@ def test_waiting_sentence_of_impossible_job_ignores_maintenance(place: Place) ->
         from_at=now + timedelta(hours=1), until_at=now + timedelta(hours=2), keeps_free=True, lead_hours=24
     )
     never, later = sent(place, 4), sent(place, 1)
-    assert snapshot.count_blocked_requests(Maintenance.objects.get()) == 2
+    assert len(snapshot.preview_window(Maintenance.objects.get()).blocked) == 2
     assert "allows at most 3 GPUs per user" in sentence(never)
     assert "is under maintenance from" in sentence(later)
 

@@ -92,6 +92,7 @@ def test_cluster_admin_never_shows_the_key_and_retains_it_under_mask(client: Cli
         "admission": cluster.admission,
         "cordon_percent": cluster.cordon_percent,
         "enabled": "on",
+        "save_untested": "on",
     }
     key = asyncssh.generate_private_key("ssh-ed25519")
     private, host_key = key.export_private_key().decode(), key.export_public_key().decode()

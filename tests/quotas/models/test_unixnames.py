@@ -132,6 +132,7 @@ def test_cluster_identity_cannot_change_while_jobs_are_on_it(admin: Client) -> N
         "backend": "slurm",
         "admission": "engine",
         "cordon_percent": "10",
+        "save_untested": "on",
     }
 
     def changed(to: dict[str, str]) -> str:

@@ -15,9 +15,10 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from jobs.admin.holders import name_jobs
 from quotas.access import administers
 from quotas.admin import bulk
-from quotas.admin.base import TABLE_LIST, ModelAdmin, signed_in_admin
+from quotas.admin.base import DELETE_SELECTED, TABLE_LIST, ModelAdmin, signed_in_admin
 from quotas.admin.bulk import AdminForm, Question, WhyForm
 from quotas.audit import action_record
 from quotas.clusters import inventory
@@ -34,6 +35,12 @@ class DrainForm(WhyForm):
         help_text=_("Jobs still running at this time are moved elsewhere. Empty = jobs run to completion."),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["empty_by"]
+        zone = gettext("Time zone: %(zone)s.") % {"zone": timezone.get_current_timezone_name()}
+        field.help_text = f"{field.help_text} {zone}"
+
     def clean_empty_by(self) -> Any:
         """Not a moment that is over."""
         moment = self.cleaned_data["empty_by"]
@@ -46,9 +53,11 @@ def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
     """Return the confirmation of a decision about nodes."""
     chosen = {node.pk for node in nodes}
     uses = reports.nodes_of({node.cluster for node in nodes})
-    holders = {each.holder for use in uses if use.node.pk in chosen for each in use.holdings}
+    holders = sorted({each.holder for use in uses if use.node.pk in chosen for each in use.holdings})
     there = ngettext("%(count)d job uses these nodes.", "%(count)d jobs use these nodes.", len(holders))
     effects = [there % {"count": len(holders)}]
+    if holders:
+        effects.append(gettext("Jobs: %(names)s") % {"names": name_jobs(holders)})
     if state is NodeState.SCHEDULABLE:
         effects.append(gettext("New jobs can start on these nodes again."))
         return Question("uncordon", gettext("Uncordon nodes"), gettext("Uncordon"), effects)
@@ -62,6 +71,18 @@ def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
         )
     )
     return Question("drain", gettext("Drain nodes"), gettext("Drain"), effects, danger=True)
+
+
+def done_sentence(state: NodeState, count: int) -> str:
+    """Return what was done to so many nodes."""
+    match state:
+        case NodeState.CORDONED:
+            text = ngettext("%(count)d node cordoned.", "%(count)d nodes cordoned.", count)
+        case NodeState.DRAINING:
+            text = ngettext("%(count)d node draining.", "%(count)d nodes draining.", count)
+        case _:
+            text = ngettext("%(count)d node uncordoned.", "%(count)d nodes uncordoned.", count)
+    return text % {"count": count}
 
 
 @admin.register(Node)
@@ -91,6 +112,10 @@ class NodeAdmin(ModelAdmin[Node]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Leave deletion to a node's own page, apart from cordon and drain."""
+        return {name: each for name, each in super().get_actions(request).items() if name != DELETE_SELECTED}
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may change many nodes at once."""
@@ -126,7 +151,7 @@ class NodeAdmin(ModelAdmin[Node]):
             action_record.write_down(actor, AdminAction.Kind.NODES, names, state=state.value)
             empty_by = values.get("empty_by")
             done = inventory.decide(nodes, state, by=actor.user, why=actor.why, empty_by=empty_by)
-        bulk.tell(self, request, done, [])
+        bulk.tell(self, request, done_sentence(state, done), [])
         return None
 
     def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
