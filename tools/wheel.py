@@ -18,7 +18,7 @@ RESOURCES: Final = ("docs", "static", "templates")
 """Folders that the console finds below `console/resources` (`console.home`)."""
 
 
-class BuildWithResources(build_py):
+class BuildWithResources(build_py):  # type: ignore[misc]  # published without types
     """Copy the resources, the translations and the command line's own wheel into the packages."""
 
     def run(self) -> None:

@@ -25,9 +25,19 @@ _PAGES: Final = 1024
 _OURS: Final = frozenset({"pool"})
 """Options of a connection that are Django's, not libpq's."""
 
+_REMOVAL: Final = """\
+DO $$ DECLARE each record; BEGIN
+  FOR each IN
+    SELECT relname,
+      CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END AS kind
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+  LOOP EXECUTE format('DROP %s IF EXISTS public.%I CASCADE', each.kind, each.relname); END LOOP;
+END $$;
+"""
+
 
 class DumpFailed(Exception):
-    """The database could not be copied, checked or put back; the message is one sentence."""
+    """The database could not be copied, checked or restored; the message is one sentence."""
 
 
 def name_of(database: Mapping[str, Any]) -> str:
@@ -65,9 +75,15 @@ def check(copy: Path) -> None:
 
 
 def load_postgresql(copy: Path, database: Mapping[str, Any]) -> None:
-    """Replace the tables on a PostgreSQL server by those of a copy: all, or, with DumpFailed, none."""
-    options = ["--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction"]
-    _call("pg_restore", [*options, "--exit-on-error", str(copy)], database)
+    """Replace the tables on a PostgreSQL server by those of a copy: all, or, with DumpFailed, none.
+
+    Tables that the copy does not have go too: a later release would make them once more.
+    """
+    script, removal = copy.with_suffix(".sql"), copy.with_name("removal.sql")
+    _call("pg_restore", ["--no-owner", "--no-privileges", f"--file={script}", str(copy)], None)
+    removal.write_text(_REMOVAL, encoding="ascii")
+    options = ["--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
+    _call("psql", [*options, f"--file={removal}", f"--file={script}"], database)
 
 
 def _call(program: str, arguments: Sequence[str], database: Mapping[str, Any] | None) -> None:

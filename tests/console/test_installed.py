@@ -90,13 +90,16 @@ def test_server_command_keeps_its_data_in_the_users_folder(server: Path, tmp_pat
 
 
 def test_installed_console_is_backed_up_and_restored(console: Installed, tmp_path: Path) -> None:
-    with console.client() as client:
+    client = console.client()
+    try:
         page = client.get("/settings/tokens").text
         for style in re.findall(r'href="(/static/[^"]+\.css)"', page):
             assert client.get(style).status_code == 200
         wheel = re.search(r"/client/[^\"&]+\.whl", page)
         assert wheel
         assert client.get(wheel[0]).status_code == client.get("/help/").status_code == 200
+    finally:
+        client.close()
     token = console.manage("issue_token", "admin", "--plain").strip()
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=console.base_url, headers=headers, timeout=60, trust_env=False) as api:
