@@ -68,7 +68,11 @@ def _account(name: str, values: Any, problems: list[str]) -> Account:
             problems.append(text % {"name": name, "what": names[0]})
         else:
             limits[limit] = int(found[0])
-    return Account(name, all_of_it=AccountLimits(**limits), more=tuple(_notes(values)))
+    return Account(name, all_of_it=_limits(limits), more=tuple(_notes(values)))
+
+
+def _limits(found: Mapping[str, int]) -> AccountLimits:
+    return AccountLimits(found.get("cpus"), found.get("memory_mib"), found.get("gpus"))
 
 
 def _notes(values: Mapping[str, Any]) -> Iterator[str]:
