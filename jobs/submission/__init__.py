@@ -24,6 +24,7 @@ from jobs.submission.job_control import (
     share,
     stop,
 )
+from jobs.submission.job_policies import find_excess, find_excess_of
 from jobs.submission.job_submission import (
     Conflict,
     ResolvedJob,
@@ -40,7 +41,6 @@ from jobs.submission.resource_requests import amounts_of, level_of, parts_of, te
 from jobs.submission.targets import (
     ANYWHERE,
     JobTarget,
-    find_excess_of_public,
     find_quota,
     parse_target,
     quotas_open_to,
@@ -67,7 +67,8 @@ __all__ = [
     "amounts_of",
     "apply_fixes",
     "delete",
-    "find_excess_of_public",
+    "find_excess",
+    "find_excess_of",
     "find_problems",
     "find_quota",
     "hold",

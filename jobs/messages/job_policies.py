@@ -1,0 +1,90 @@
+"""Sentences about limits of job policies: which limit, whose it is, and who can change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.language import gettext
+from jobs.messages import amounts
+from jobs.messages.sentences import mark as _
+
+PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "policy_highest_priority": (
+        _(
+            "Priority %(wanted)s is above the limit of %(limit)s for %(whose)s in quota %(quota)s. "
+            "%(changer)s can change the limit."
+        ),
+    ),
+    "policy_time_limit_minutes": (
+        _(
+            "A time limit of %(wanted)s is above the limit of %(limit)s for %(whose)s in quota %(quota)s. "
+            "%(changer)s can change the limit."
+        ),
+    ),
+    "policy_job_gpus": (
+        _(
+            "The job requests %(wanted)s; quota %(quota)s allows %(limit)s per job for %(whose)s. "
+            "%(changer)s can change the limit."
+        ),
+    ),
+    "policy_gpu_types": (
+        _(
+            "GPU type %(gpu_type)s is not allowed for %(whose)s in quota %(quota)s. Allowed: %(types)s. "
+            "%(changer)s can change this."
+        ),
+        _(
+            "Select a GPU type: quota %(quota)s allows only %(types)s for %(whose)s. %(changer)s can change "
+            "this."
+        ),
+    ),
+    "policy_waiting_jobs": (
+        _(
+            "%(waiting)s of yours already waiting and %(wanted)s requested; quota %(quota)s allows %(limit)s "
+            "for %(whose)s. Wait until jobs start, or stop some. %(changer)s can change the limit."
+        ),
+    ),
+}
+
+ROLES: Final[Mapping[str, str]] = {
+    "viewer": _("Viewer"),
+    "developer": _("Algorithm developer"),
+    "operator": _("Algorithm O&M admin"),
+    "admin": _("Workspace admin"),
+}
+
+
+def describe_limit(code: str, params: Mapping[str, object]) -> dict[str, str]:
+    """Return the words of a problem's sentence: its amounts, for whom the limit holds, and its changer."""
+    words = {"whose": whose(params), "changer": changer(params)}
+    for name in ("wanted", "limit", "waiting"):
+        if name in params:
+            words[name] = _amount(code, params[name])
+    return words
+
+
+def _amount(code: str, value: object) -> str:
+    match code:
+        case "policy_time_limit_minutes" if isinstance(value, int):
+            return amounts.duration(value)
+        case "policy_job_gpus":
+            return amounts.quantity("gpu", value)
+        case "policy_waiting_jobs":
+            return amounts.quantity("jobs", value)
+    return str(value)
+
+
+def whose(params: Mapping[str, object]) -> str:
+    """Return for whom a limit holds."""
+    if user := params.get("user"):
+        return gettext("user %(name)s") % {"name": user}
+    if role := params.get("role"):
+        return gettext("role “%(name)s”") % {"name": gettext(ROLES.get(str(role), str(role)))}
+    return gettext("all users")
+
+
+def changer(params: Mapping[str, object]) -> str:
+    """Return who can change a limit."""
+    if workspace := params.get("workspace"):
+        return gettext("An admin of workspace %(name)s") % {"name": workspace}
+    return gettext("A console admin")
