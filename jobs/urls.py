@@ -5,7 +5,18 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.api import node_relay
-from jobs.web import assets, channels, external_jobs, nodes, notifications, quotas, streams, sweeps
+from jobs.web import (
+    assets,
+    channels,
+    external_jobs,
+    nodes,
+    notifications,
+    queue,
+    queue_actions,
+    quotas,
+    streams,
+    sweeps,
+)
 from jobs.web.job import access, actions, files, history, interactive, stacks
 from jobs.web.job import page as job
 from jobs.web.job_list import bulk, comparison, export
@@ -124,4 +135,6 @@ urlpatterns = [
     path("courier/<slug:key>/<path:name>", node_relay.fetch, name="courier_fetch"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
+    path("queue/", queue.queue, name="queue"),
+    path("queue/change", queue_actions.change_queue, name="queue_change"),
 ]

@@ -243,6 +243,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_asset_test": ("post", L),
     "nodes": ("get", S),
     "quotas": ("get", S),
+    "queue": ("get", K),
+    "queue_change": ("post", K),
     "api_jobs": ("get", S),
     "api_job": ("get", L),
     "api_job_replicas": ("get", R),
