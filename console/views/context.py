@@ -51,7 +51,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("settings", _("Settings"), "settings", "g s"),
     ]
     if administered_by(request.user).exists():
-        listed.insert(-1, ("queue", _("Queue"), "hourglass", "g w"))
+        listed.insert(-1, ("queue", _("Queue"), "clock", "g w"))
         listed.insert(-1, ("audit", _("Audit"), "history", "g u"))
     if request.user.is_staff:
         listed.append(("admin:index", _("Administration"), "shield-lock", "g a"))

@@ -88,3 +88,30 @@ def changer(params: Mapping[str, object]) -> str:
     if workspace := params.get("workspace"):
         return gettext("An admin of workspace %(name)s") % {"name": workspace}
     return gettext("A console admin")
+
+
+_LIMITS: Final[Mapping[str, str]] = {
+    "highest_priority": _("Priority up to %(value)s"),
+    "time_limit_minutes": _("Time limit up to %(value)s"),
+    "default_minutes": _("Default time limit: %(value)s"),
+    "job_gpus": _("%(value)s per job"),
+    "gpu_types": _("GPU types: %(value)s"),
+    "waiting_jobs": _("Waiting per user: %(value)s"),
+    "running_jobs": _("Running per user: %(value)s"),
+}
+LIMITS: Final = tuple(_LIMITS)
+"""The fields of a policy that are limits."""
+
+
+def limit_message(name: str, value: object) -> str:
+    """Return a limit of a policy by its field, in a few words."""
+    match name:
+        case "time_limit_minutes" | "default_minutes" if isinstance(value, int):
+            shown = amounts.duration(60 * value)
+        case "job_gpus":
+            shown = amounts.quantity("gpu", value)
+        case "waiting_jobs" | "running_jobs":
+            shown = amounts.quantity("jobs", value)
+        case _:
+            shown = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return gettext(_LIMITS[name]) % {"value": shown}
