@@ -88,6 +88,16 @@ SECTIONS = {
     "template_edit": "start",
     "template_change": "start",
     "queue_change": "queue",
+    **dict.fromkeys(
+        (
+            "workspace_quotas",
+            "workspace_quota_new",
+            "workspace_quota",
+            "workspace_policy_new",
+            "workspace_policy",
+        ),
+        "quotas",
+    ),
     "members": "settings",
     "settings_access_keys": "settings",
     "settings_secrets": "settings",

@@ -22,6 +22,7 @@ from jobs.web.http import SignedIn, live, page, signed_in, slice_before
 from jobs.web.queue_actions import list_actions
 from quotas.access import administered_by
 from quotas.admission import queue_snapshot
+from quotas.admission.queue_snapshot import QueuePlace
 from quotas.models import Cluster, Quota, User
 
 PAGE: Final = 50
@@ -29,20 +30,11 @@ MOST_CLUSTERS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlace:
-    """A waiting holder, and its position in the cluster's queue and in its quota's; None outside of them."""
-
-    holder: str
-    on_cluster: int | None
-    in_quota: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class QueueRow:
     """A waiting job and its positions."""
 
     job: Job
-    place: QueuePlace
+    place: QueuePlace | None = None
 
 
 @require_safe
@@ -75,7 +67,7 @@ def queue(request: SignedIn) -> HttpResponseBase:
             cluster=cluster, workspace__in=workspace_ids, state__in=[state.value for state in LIVE]
         )
         jobs, following = slice_before(running.select_related(*SHOWN), request.GET.get("before", ""), PAGE)
-        rows: Sequence[QueueRow] = [QueueRow(job, QueuePlace("", None, None)) for job in jobs]
+        rows: Sequence[QueueRow] = [QueueRow(job) for job in jobs]
         next_page = {"before": str(following)} if following else None
     else:
         rows, after = list_queue(request.user, cluster, workspace_ids, request.GET.get("after", "")[:64])
@@ -102,7 +94,8 @@ def list_queue(
     """
     mine = Quota.objects.filter(cluster=cluster, workspace__in=workspace_ids)
     quotas = set(mine.values_list("pk", flat=True))
-    places = [place for quota_id, place in list_places(cluster.pk) if quota_id in quotas]
+    queue_now = queue_snapshot.queue_of(cluster.pk)
+    places = [place for place in queue_snapshot.places_in(queue_now) if place.quota_id in quotas]
     holders = [place.holder for place in places]
     begin = holders.index(after) + 1 if after in holders else 0
     shown = places[begin : begin + PAGE]
@@ -112,17 +105,3 @@ def list_queue(
     pending_reasons.load_reasons(jobs.values())
     rows = [QueueRow(jobs[ids[place.holder]], place) for place in shown if ids.get(place.holder) in jobs]
     return rows, shown[-1].holder if begin + PAGE < len(places) else ""
-
-
-def list_places(cluster_id: int) -> list[tuple[int, QueuePlace]]:
-    """Return who waits on the cluster, with its quota's key; those in line first, in their order."""
-    line, apart = [], []
-    number, in_quota = 0, dict[int, int]()
-    for each in queue_snapshot.queue_of(cluster_id).verdicts.values():
-        if each.position is None:
-            apart.append((each.quota_id, QueuePlace(each.holder, None, None)))
-            continue
-        number += 1
-        in_quota[each.quota_id] = in_quota.get(each.quota_id, 0) + 1
-        line.append((each.quota_id, QueuePlace(each.holder, number, in_quota[each.quota_id])))
-    return [*line, *apart]

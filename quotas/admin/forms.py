@@ -15,7 +15,8 @@ from quotas import egress
 from quotas.clusters import gputypes
 from quotas.egress import EgressKind
 from quotas.ledger import reports
-from quotas.models import Quota, Workspace
+from quotas.limits.workspace_forms import canonical_types
+from quotas.models import JobPolicy, Quota, Workspace
 
 
 class QuotaForm(forms.ModelForm[Quota]):
@@ -50,6 +51,8 @@ class QuotaForm(forms.ModelForm[Quota]):
             "person_memory_mib",
             "person_jobs",
             "may_borrow",
+            "fair_share_weight",
+            "least_running_minutes",
             "most_pending",
             "idle_warn_minutes",
             "idle_release_minutes",
@@ -109,6 +112,45 @@ def _drains(kind: str, used: int, limit: int) -> str:
         "jobs start until usage drops. To save it, select “Allow limits below current usage”."
     )
     return (f"{kind}: " if kind else "") + text % {"used": used, "limit": limit}
+
+
+class JobPolicyForm(forms.ModelForm[JobPolicy]):
+    """A job policy of a quota."""
+
+    class Meta:
+        model = JobPolicy
+        fields = (
+            "role",
+            "user",
+            "highest_priority",
+            "time_limit_minutes",
+            "default_minutes",
+            "job_gpus",
+            "gpu_types",
+            "waiting_jobs",
+            "running_jobs",
+        )
+
+    def clean_gpu_types(self) -> str:
+        """Return the types under their own names."""
+        return canonical_types(self.cleaned_data["gpu_types"])
+
+
+class JobPolicyFormSet(forms.BaseInlineFormSet[JobPolicy, Quota, JobPolicyForm]):
+    """The policies of a quota, each for somebody else."""
+
+    def clean(self) -> None:
+        """Refuse two new policies for the same people."""
+        super().clean()
+        seen: set[tuple[Any, Any, bool]] = set()
+        for form in self.forms:
+            values = getattr(form, "cleaned_data", None)
+            if not values or values.get("DELETE"):
+                continue
+            key = (values.get("role"), values.get("user"), form.instance.by_workspace)
+            if key in seen:
+                form.add_error(None, _("Two policies are for the same role and user."))
+            seen.add(key)
 
 
 class WorkspaceForm(forms.ModelForm[Workspace]):

@@ -94,3 +94,8 @@ class JobPolicy(Audited):
         longest, default = self.time_limit_minutes, self.default_minutes
         if longest is not None and default is not None and default > longest:
             raise ValidationError({"default_minutes": _("Must not be above the max time limit.")})
+        same = JobPolicy.objects.filter(
+            quota=self.quota_id, by_workspace=self.by_workspace, role=self.role, user=self.user_id
+        )
+        if same.exclude(pk=self.pk).exists():
+            raise ValidationError(_("This quota has a policy for this role and user already."))
