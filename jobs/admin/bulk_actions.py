@@ -225,7 +225,8 @@ ACTIONS: Final = (
         (
             gettext_lazy("Waiting jobs wait anew, behind older jobs with the same priority."),
             gettext_lazy(
-                "Started jobs are asked to stop and wait again. What they did not save in a checkpoint is lost."
+                "Started jobs are asked to stop and wait again. What they did not save in a checkpoint "
+                "is lost."
             ),
         ),
         lambda actor, job, _values: submission.requeue(actor.user, job, why=actor.why),

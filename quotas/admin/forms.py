@@ -136,7 +136,7 @@ class JobPolicyForm(forms.ModelForm[JobPolicy]):
         return canonical_types(self.cleaned_data["gpu_types"])
 
 
-class JobPolicyFormSet(forms.BaseInlineFormSet[JobPolicy, Quota, JobPolicyForm]):
+class JobPolicyFormSet(forms.BaseInlineFormSet[JobPolicy, Quota, forms.ModelForm[JobPolicy]]):
     """The policies of a quota, each for somebody else."""
 
     def clean(self) -> None:

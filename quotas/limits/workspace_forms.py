@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from quotas.clusters import gputypes
 from quotas.limits.treeform import Scaled, Types
-from quotas.models import JobPolicy, Quota, Source, User, Workspace
+from quotas.models import JobPolicy, Quota, Role, Source, User, Workspace
 
 PERSON_LIMITS: Final = ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")
 
@@ -126,7 +126,7 @@ class JobPolicyForm(forms.ModelForm[JobPolicy]):
         quota.queryset = Quota.objects.filter(workspace=workspace).order_by("name")
         user.queryset = User.objects.filter(memberships__workspace=workspace).order_by("username")
         user.empty_label = _("All users")
-        role.choices = [("", _("All roles")), *[each for each in role.choices if each[0]]]  # type: ignore[union-attr]
+        role.choices = [("", _("All roles")), *Role.choices]
         _style(self)
 
     def clean_gpu_types(self) -> str:
