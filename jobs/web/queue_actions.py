@@ -148,7 +148,7 @@ ACTIONS: Final = (
         lambda user, job, values: submission.clear_order(user, job, why=values["why"]),
     ),
     QueueAction(
-        "priority",
+        "prioritise",
         gettext_lazy("Change priority"),
         (gettext_lazy("One priority level counts as one hour of waiting. Running jobs are not stopped."),),
         lambda user, job, values: submission.prioritise(user, job, values["priority"], why=values["why"]),

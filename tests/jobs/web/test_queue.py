@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -158,8 +157,8 @@ def test_workspace_admin_sets_priority_up_to_their_limit(
     place: Place, waiting: list[Job], manager: User
 ) -> None:
     JobPolicy.objects.create(quota=place.quota, highest_priority=6)
-    assert "above your limit of 6" in act(client_of(manager), "priority", waiting[0], priority=7, why="x")
-    act(client_of(manager), "priority", waiting[0], priority=6, why="x")
+    assert "above your limit of 6" in act(client_of(manager), "prioritise", waiting[0], priority=7, why="x")
+    act(client_of(manager), "prioritise", waiting[0], priority=6, why="x")
     waiting[0].refresh_from_db()
     assert waiting[0].priority == 6
 
@@ -186,20 +185,10 @@ def test_requeue_sends_a_waiting_job_to_the_end_and_stops_a_started_one(
     assert Attempt.objects.get(job=running).end_kind == "requeue"
 
 
-def test_stranger_and_member_cannot_act(
-    place: Place, waiting: list[Job], refused: Callable[..., None]
-) -> None:
-    refused(place.owner, waiting[0])
+def test_stranger_and_member_cannot_act(place: Place, waiting: list[Job]) -> None:
+    data = {"act": "next", "id": [waiting[0].public_id], "confirmed": "yes", "why": "x"}
+    assert client_of(place.owner).post("/queue/change", data).status_code == 403
     stranger = make_user("stranger")
     make_workspace("theirs", members={stranger: Role.ADMIN})
     act(client_of(stranger), "next", waiting[0], why="x")
     assert not Request.objects.exclude(workspace_rank=0).exists()
-
-
-@pytest.fixture
-def refused() -> Callable[..., None]:
-    def check(user: User, job: Job) -> None:
-        data = {"act": "next", "id": [job.public_id], "confirmed": "yes", "why": "x"}
-        assert client_of(user).post("/queue/change", data).status_code == 403
-
-    return check
