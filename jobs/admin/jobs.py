@@ -10,6 +10,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.html import format_html
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
@@ -41,6 +43,9 @@ from quotas.admin.base import MachineWritten, TabularInline, signed_in_admin
 from quotas.admission import queue_snapshot
 from quotas.admission.queue_snapshot import QueuePlace
 from quotas.models import User
+
+SHOWN_REASON: Final = 60
+"""Characters of a reason in the list."""
 
 MOST_FOUND: Final = 1000
 """The newest so many of the jobs that a query finds are listed."""
@@ -104,7 +109,8 @@ class JobAdmin(MachineWritten):
     def why(self, job: Job) -> str:
         """Return the reason as a sentence, with the current numbers of its queue."""
         reason = pending_reasons.reason_of(job)
-        return reason_message(reason.code, reason.params)
+        text = reason_message(reason.code, reason.params)
+        return format_html('<span title="{}">{}</span>', text, Truncator(text).chars(SHOWN_REASON))
 
     @admin.display(description=_("GPUs"), ordering="gpus")
     def gpus_shown(self, job: Job) -> str:

@@ -22,10 +22,12 @@ class JobPolicyInline(StackedInline[JobPolicy, Quota]):
     form = JobPolicyForm
     formset = JobPolicyFormSet
     fields = (
-        ("role", "user", "set_by"),
-        ("highest_priority", "time_limit_minutes", "default_minutes"),
-        ("job_gpus", "gpu_types"),
+        ("role", "user"),
+        ("highest_priority", "job_gpus"),
+        ("time_limit_minutes", "default_minutes"),
+        "gpu_types",
         ("waiting_jobs", "running_jobs"),
+        "set_by",
     )
     readonly_fields = ("set_by",)
     autocomplete_fields = ("user",)
@@ -67,8 +69,10 @@ class QuotaAdmin(ModelAdmin[Quota]):
             {
                 "fields": (
                     ("name", "slug"),
-                    ("workspace", "cluster", "parent"),
-                    ("source", "kind", "accepts_jobs"),
+                    ("workspace", "cluster"),
+                    "parent",
+                    ("source", "kind"),
+                    "accepts_jobs",
                 )
             },
         ),
@@ -91,7 +95,7 @@ class QuotaAdmin(ModelAdmin[Quota]):
             {"fields": ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")},
         ),
         (
-            _("Idle resources and external schedulers"),
+            _("Order, idle resources and external schedulers"),
             {"fields": ("fair_share_weight", ("may_borrow", "least_running_minutes"), "most_pending")},
         ),
         (

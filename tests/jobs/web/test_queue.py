@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from jobs.models import Attempt, Event, Job
 from jobs.scheduling import admission
 from jobs.states import State
 from quotas.models import AdminAction, AuditEntry, Cluster, JobPolicy, Quota, Request, Role, User
-from tests.factories import make_job, make_membership, make_quota, make_user, make_workspace
+from tests.factories import make_membership, make_quota, make_user, make_workspace
 from tests.jobs.conftest import Place, queued, spec
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +78,7 @@ def test_queue_has_only_own_workspaces_and_bounded_queries(
     place: Place, waiting: list[Job], manager: User, root: User
 ) -> None:
     other = make_quota(make_workspace("speech", members={place.owner: Role.DEVELOPER}), place.cluster, "x")
-    stranger = make_job(State.QUEUED, owner=place.owner, quota=other)
+    stranger = queued(replace(place, quota=other), spec("theirs"))
     Quota.objects.update(most_jobs=0)
     admission.admit(place.cluster.pk)
     assert stranger.name not in names(client_of(manager))
