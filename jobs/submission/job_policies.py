@@ -77,17 +77,4 @@ def _find_waiting(limits: JobLimits, jobs: int) -> Iterator[Problem]:
 
 
 def _problem(code: str, pointer: str, limit: JobLimit, params: Mapping[str, str | int]) -> Problem:
-    return Problem(code, pointer, params={**params, **source_of(limit)})
-
-
-def source_of(limit: JobLimit) -> Mapping[str, str | int]:
-    """Return the quota of a limit, for whom it holds, and who may change it, for a sentence."""
-    policy = limit.policy
-    params: dict[str, str | int] = {"quota": policy.quota.name}
-    if policy.user is not None:
-        params["user"] = policy.user.get_username()
-    elif policy.role:
-        params["role"] = policy.role
-    if policy.by_workspace:
-        params["workspace"] = policy.quota.workspace.name
-    return params
+    return Problem(code, pointer, params={**params, **limit.source})

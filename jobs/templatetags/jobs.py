@@ -25,7 +25,6 @@ from jobs.messages.jobtemplates import question
 from jobs.messages.sanity import sanity_word
 from jobs.models import Endpoint, Job, Replica, StackDump
 from jobs.states import LIVE, ReplicaState, State
-from jobs.submission.job_policies import source_of
 from quotas.limits.job_limits import JobLimits
 from quotas.models import JobPolicy
 
@@ -301,7 +300,7 @@ def limit_lines(limits: JobLimits | None) -> list[tuple[str, str]]:
     return [
         (
             job_policies.limit_message(name, found.value),
-            text % {"whose": job_policies.whose(source_of(found)), "quota": found.policy.quota.title},
+            text % {"whose": job_policies.whose(found.source), "quota": found.policy.quota.title},
         )
         for name, found in limits.limits.items()
     ]

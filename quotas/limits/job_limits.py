@@ -29,6 +29,21 @@ class JobLimit:
     policy: JobPolicy
     value: int | tuple[str, ...]
 
+    @property
+    def source(self) -> Mapping[str, str]:
+        """Return the quota, for whom the limit holds, and the workspace whose admins may change it.
+
+        For everybody neither a `user` nor a `role` is there; without a `workspace` console admins change it.
+        """
+        found = {"quota": self.policy.quota.name}
+        if self.policy.user is not None:
+            found["user"] = self.policy.user.get_username()
+        elif self.policy.role:
+            found["role"] = self.policy.role
+        if self.policy.by_workspace:
+            found["workspace"] = self.policy.quota.workspace.name
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
