@@ -78,7 +78,7 @@ class JobAdmin(MachineWritten):
         "quota",
         "priority",
         "gpus_shown",
-        "place",
+        "position",
         "state_now",
         "why",
         "created_at",
@@ -118,7 +118,7 @@ class JobAdmin(MachineWritten):
         return f"{job.gpus} {job.gpu_type}".strip() if job.gpus else "–"
 
     @admin.display(description=_("position"))
-    def place(self, job: Job) -> str:
+    def position(self, job: Job) -> str:
         """Return the positions in the queue of the cluster and in that of the quota."""
         place: QueuePlace | None = getattr(job, "queue_place", None)
         if place is None or place.on_cluster is None:

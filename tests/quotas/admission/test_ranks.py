@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quotas.admission import Account, HeldResources, Limits, Machine, Snapshot, Waiting, Why, decide, shape_of
 from quotas.amounts import Amounts, Part
 
@@ -9,7 +11,7 @@ NOW = 1_000_000.0
 CORE = shape_of(Part(1, Amounts(1000, 1024)))
 
 
-def _ask(holder: str, quota: int = 1, **columns: int) -> Waiting:
+def _ask(holder: str, quota: int = 1, **columns: Any) -> Waiting:
     return Waiting(holder, quota, CORE, since=NOW - 10, **columns)
 
 
