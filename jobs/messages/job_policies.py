@@ -56,7 +56,7 @@ ROLES: Final[Mapping[str, str]] = {
 
 def describe_limit(code: str, params: Mapping[str, object]) -> dict[str, str]:
     """Return the words of a problem's sentence: its amounts, for whom the limit holds, and its changer."""
-    words = {"whose": whose(params), "changer": changer(params)}
+    words = {"whose": describe_subject(params), "changer": describe_changer(params)}
     for name in ("wanted", "limit", "waiting"):
         if name in params:
             words[name] = _amount(code, params[name])
@@ -74,7 +74,7 @@ def _amount(code: str, value: object) -> str:
     return str(value)
 
 
-def whose(params: Mapping[str, object]) -> str:
+def describe_subject(params: Mapping[str, object]) -> str:
     """Return for whom a limit holds."""
     if user := params.get("user"):
         return gettext("user %(name)s") % {"name": user}
@@ -83,7 +83,7 @@ def whose(params: Mapping[str, object]) -> str:
     return gettext("all users")
 
 
-def changer(params: Mapping[str, object]) -> str:
+def describe_changer(params: Mapping[str, object]) -> str:
     """Return who can change a limit."""
     if workspace := params.get("workspace"):
         return gettext("An admin of workspace %(name)s") % {"name": workspace}

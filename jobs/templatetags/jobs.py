@@ -300,7 +300,7 @@ def limit_lines(limits: JobLimits | None) -> list[tuple[str, str]]:
     return [
         (
             job_policies.limit_message(name, found.value),
-            text % {"whose": job_policies.whose(found.source), "quota": found.policy.quota.title},
+            text % {"whose": job_policies.describe_subject(found.source), "quota": found.policy.quota.title},
         )
         for name, found in limits.limits.items()
     ]

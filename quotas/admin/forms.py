@@ -149,7 +149,7 @@ class JobPolicyFormSet(forms.BaseInlineFormSet[JobPolicy, Quota, forms.ModelForm
                 continue
             key = (values.get("role"), values.get("user"), form.instance.by_workspace)
             if key in seen:
-                form.add_error(None, _("Two policies are for the same role and user."))
+                raise ValidationError(_("Two policies are for the same role and user."))
             seen.add(key)
 
 

@@ -82,7 +82,9 @@ def limits_for(user: User, quota: Quota) -> JobLimits:
     if not policies:
         return JobLimits(quota, user)
     above = list(lineage(quota, Quota.objects.filter(cluster=quota.cluster_id)))
-    return _limits(quota, user, list(_applying(above, policies, user.pk, role_in(user, quota.workspace_id))))
+    return _limits(
+        quota, user, list(_find_applying(above, policies, user.pk, role_in(user, quota.workspace_id)))
+    )
 
 
 def load_running_limits(
@@ -102,7 +104,7 @@ def load_running_limits(
         above = list(lineage(quota, quotas))
         for owner_id in owner_ids:
             role = roles.get((quota.workspace_id, owner_id))
-            applying = list(_applying(above, policies, owner_id, role))
+            applying = list(_find_applying(above, policies, owner_id, role))
             if applying:
                 found.setdefault(quota.pk, {})[owner_id] = _running_limit(quota, applying)
     return found
@@ -144,7 +146,7 @@ def _default_s(applying: Sequence[Sequence[JobPolicy]], limits: Mapping[str, Job
     return 60 * min(values) if values else None
 
 
-def _applying(
+def _find_applying(
     above: Iterable[Quota], policies: Sequence[JobPolicy], user_id: int, role: Role | None
 ) -> Iterator[Sequence[JobPolicy]]:
     """Yield the policies that are for the person, the nearest quota's first, the most specific first."""

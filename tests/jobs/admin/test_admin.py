@@ -261,7 +261,9 @@ def test_admin_quota_form_saves_job_policies(admin: Client, place: Place) -> Non
     data |= {"gpus_by_type": "{}", "idle_exempt_roles": "[]", "idle_exempt_labels": "{}", "may_borrow": "on"}
     data |= {"policies-TOTAL_FORMS": "2", "policies-INITIAL_FORMS": "0"}
     data |= {"policies-0-highest_priority": "5", "policies-1-highest_priority": "4"}
-    assert "same role and user" in admin.post(address, data).content.decode()
+    refused = admin.post(address, data)
+    assert refused.context["adminform"].form.errors == {}
+    assert "same role and user" in refused.content.decode()
     data |= {"policies-TOTAL_FORMS": "1", "fair_share_weight": "3", "least_running_minutes": "20"}
     admin.post(address, data)
     place.quota.refresh_from_db()

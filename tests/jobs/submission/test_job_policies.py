@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.core.exceptions import ValidationError
 
@@ -25,7 +27,7 @@ def problems(user: User, quota: Quota, job: JobSpec) -> dict[str, str]:
     return {each.code: problem_message(each) for each in submission.find_excess(user, quota, job)}
 
 
-def with_gpus(count: int, kind: str = "", **columns: object) -> JobSpec:
+def with_gpus(count: int, kind: str = "", **columns: Any) -> JobSpec:
     role = RoleSpec(name="w", command="true", resources=Resources(gpus=count, gpu_type=kind))
     return spec(roles=(role,), **columns)
 
