@@ -84,6 +84,7 @@ class EndKind(StrEnum):
     TIME_LIMIT = "time_limit"
     PREEMPTION = "preemption"
     DRAIN = "drain"
+    REQUEUE = "requeue"
     IDLE = "idle"
     EARLY_STOP = "early_stop"
     FAULT = "fault"
@@ -142,6 +143,7 @@ class ReasonCode(StrEnum):
     ADMIN_STOP = "admin_stop"
     PREEMPTED = "preempted"
     DRAINED = "drained"
+    REQUEUED = "requeued"
     IDLE = "idle"
     EARLY_STOP = "early_stop"
     HANG = "hang"
@@ -223,6 +225,7 @@ ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
         ReasonCode.ADMIN_STOP: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.PREEMPTED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: EndEffect(State.STOPPED, Retry.TRANSIENT),
+        ReasonCode.REQUEUED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.IDLE: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.EARLY_STOP: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.HANG: EndEffect(State.FAILED, Retry.COUNTED),
@@ -266,6 +269,7 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.TIME_LIMIT: ReasonCode.TIME_LIMIT,
         EndKind.PREEMPTION: ReasonCode.PREEMPTED,
         EndKind.DRAIN: ReasonCode.DRAINED,
+        EndKind.REQUEUE: ReasonCode.REQUEUED,
         EndKind.IDLE: ReasonCode.IDLE,
         EndKind.EARLY_STOP: ReasonCode.EARLY_STOP,
         EndKind.FAULT: ReasonCode.HANG,

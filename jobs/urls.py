@@ -5,7 +5,19 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.api import node_relay
-from jobs.web import assets, channels, external_jobs, nodes, notifications, quotas, streams, sweeps
+from jobs.web import (
+    assets,
+    channels,
+    external_jobs,
+    nodes,
+    notifications,
+    queue,
+    queue_actions,
+    quotas,
+    streams,
+    sweeps,
+    workspace_quotas,
+)
 from jobs.web.job import access, actions, files, history, interactive, stacks
 from jobs.web.job import page as job
 from jobs.web.job_list import bulk, comparison, export
@@ -124,4 +136,11 @@ urlpatterns = [
     path("courier/<slug:key>/<path:name>", node_relay.fetch, name="courier_fetch"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
+    path("workspaces/<slug:slug>/quotas", workspace_quotas.workspace_quotas, name="workspace_quotas"),
+    path("workspaces/<slug:slug>/quotas/new", workspace_quotas.new_quota, name="workspace_quota_new"),
+    path("workspaces/<slug:slug>/quotas/<int:pk>", workspace_quotas.change_quota, name="workspace_quota"),
+    path("workspaces/<slug:slug>/policies/new", workspace_quotas.new_policy, name="workspace_policy_new"),
+    path("workspaces/<slug:slug>/policies/<int:pk>", workspace_quotas.change_policy, name="workspace_policy"),
+    path("queue/", queue.queue, name="queue"),
+    path("queue/change", queue_actions.change_queue, name="queue_change"),
 ]

@@ -48,7 +48,18 @@ from jobs.submission import dry_runs, templates
 from jobs.trees import Tree
 from quotas import encryption
 from quotas.accounts.session_store import reference_of
-from quotas.models import AccessKey, AccessToken, Cluster, Maintenance, Node, Role, SignIn, User
+from quotas.models import (
+    AccessKey,
+    AccessToken,
+    Cluster,
+    JobPolicy,
+    Maintenance,
+    Node,
+    Quota,
+    Role,
+    SignIn,
+    User,
+)
 from tests.confirmed import confirm
 from tests.factories import (
     attempt_of,
@@ -243,6 +254,13 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_asset_test": ("post", L),
     "nodes": ("get", S),
     "quotas": ("get", S),
+    "workspace_quotas": ("get", W),
+    "workspace_quota_new": ("get", W),
+    "workspace_quota": ("get", W),
+    "workspace_policy_new": ("get", W),
+    "workspace_policy": ("get", W),
+    "queue": ("get", K),
+    "queue_change": ("post", K),
     "api_jobs": ("get", S),
     "api_job": ("get", L),
     "api_job_replicas": ("get", R),
@@ -498,6 +516,17 @@ class World:
             return [{"pk": self.channel().pk}, {"kind": "webhook"}]
         return []
 
+    def _of_quota(self, name: str) -> dict[str, Any]:
+        """The arguments of an address about quotas of the workspace: a part of one, and a policy for it."""
+        whole = self.job.quota
+        made = {"name": "Part", "parent": whole}
+        part, _new = Quota.objects.get_or_create(
+            workspace=whole.workspace, cluster=whole.cluster, slug="part", defaults=made
+        )
+        policy, _new = JobPolicy.objects.get_or_create(quota=part, by_workspace=True)
+        keys = {"workspace_quota": part.pk, "workspace_policy": policy.pk}
+        return {"slug": whole.workspace.slug, **({"pk": keys[name]} if name in keys else {})}
+
     def _of_asset(self, name: str) -> dict[str, Any]:
         """The arguments of an address about a dataset of the workspace, with a version."""
         if name in {"asset_new", "api_assets"}:
@@ -587,8 +616,9 @@ class World:
         if name in API_TWINS:
             argument, page = API_TWINS[name]
             return {argument: makers[page]()}
-        if name.startswith(("asset", "api_asset")) and name != "assets":
-            return self._of_asset(name)
+        about_quotas = name.startswith(("workspace_quota", "workspace_polic"))
+        if about_quotas or (name.startswith(("asset", "api_asset")) and name != "assets"):
+            return self._of_quota(name) if about_quotas else self._of_asset(name)
         words = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},

@@ -51,6 +51,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("settings", _("Settings"), "settings", "g s"),
     ]
     if administered_by(request.user).exists():
+        listed.insert(-1, ("queue", _("Queue"), "clock", "g w"))
         listed.insert(-1, ("audit", _("Audit"), "history", "g u"))
     if request.user.is_staff:
         listed.append(("admin:index", _("Administration"), "shield-lock", "g a"))
@@ -86,6 +87,17 @@ SECTIONS = {
     "template_new": "start",
     "template_edit": "start",
     "template_change": "start",
+    "queue_change": "queue",
+    **dict.fromkeys(
+        (
+            "workspace_quotas",
+            "workspace_quota_new",
+            "workspace_quota",
+            "workspace_policy_new",
+            "workspace_policy",
+        ),
+        "quotas",
+    ),
     "members": "settings",
     "settings_access_keys": "settings",
     "settings_secrets": "settings",

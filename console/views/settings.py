@@ -19,7 +19,7 @@ from jobs.client import wheel_builder
 from jobs.models import PersonalSecret, SshKey
 from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
-from quotas.access import workspaces_of
+from quotas.access import administered_by, workspaces_of
 from quotas.models import AccessKey, AccessToken, User
 
 MOST_WORKSPACES = 50
@@ -87,7 +87,10 @@ def _access_keys(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
 
 
 def _workspaces(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
-    return {"workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES]}
+    return {
+        "workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES],
+        "administered": set(administered_by(request.user).values_list("pk", flat=True)),
+    }
 
 
 SECTIONS: Final[Mapping[str, tuple[str, Callable[[SignedIn, BaseForm | None], Mapping[str, Any]]]]] = {

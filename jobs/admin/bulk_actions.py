@@ -53,7 +53,7 @@ class QuotaField(forms.ModelChoiceField[Quota]):
 
 
 class MoveForm(WhyForm):
-    """The quota, one of the workspaces and clusters of the chosen jobs."""
+    """The quota, one of the workspaces of the chosen jobs."""
 
     quota = QuotaField(Quota.objects.none(), label=gettext_lazy("Target quota"))
     field_order = ("quota", "why")
@@ -61,11 +61,10 @@ class MoveForm(WhyForm):
     def __init__(self, jobs: QuerySet[Job], *args: Any) -> None:
         super().__init__(*args)
         workspaces = jobs.order_by().values("workspace_id").distinct()
-        clusters = jobs.order_by().values("cluster_id").distinct()
         chosen = self.fields["quota"]
         assert isinstance(chosen, forms.ModelChoiceField)
         chosen.queryset = (
-            Quota.objects.filter(workspace__in=workspaces, cluster__in=clusters, accepts_jobs=True)
+            Quota.objects.filter(workspace__in=workspaces, accepts_jobs=True, cluster__enabled=True)
             .select_related("workspace", "cluster")
             .order_by("workspace__name", "name")
         )
@@ -139,7 +138,7 @@ class BulkAction:
             changed = self.apply(actor, job, values)
         except submission.NotWaiting:
             return _("Not waiting, or not on hold.")
-        except submission.CannotMove as problem:
+        except (submission.AboveLimit, submission.CannotMove) as problem:
             return str(problem)
         except Overtaken:
             return _("The job was changing. Try again.")
@@ -221,14 +220,31 @@ ACTIONS: Final = (
         gettext_lazy("Move jobs"),
         (
             gettext_lazy(
-                "Jobs can only move within their workspace and cluster, to a quota that their owner "
-                "can use and that has room for them."
+                "Jobs can move within their workspace, to a quota that their owner can use, that has room "
+                "for them and whose cluster can run them."
             ),
             gettext_lazy("Their time in the queue is kept."),
         ),
         lambda actor, job, values: submission.move(actor.user, job, values["quota"], why=actor.why),
         form=MoveForm,
         done=ngettext_lazy("%(count)d job moved.", "%(count)d jobs moved.", "count"),
+    ),
+    BulkAction(
+        "requeue_jobs",
+        "requeue",
+        gettext_lazy("Requeue"),
+        gettext_lazy("Requeue jobs"),
+        gettext_lazy("Requeue jobs"),
+        (
+            gettext_lazy("Waiting jobs wait anew, behind older jobs with the same priority."),
+            gettext_lazy(
+                "Started jobs are asked to stop and wait again. What they did not save in a checkpoint "
+                "is lost."
+            ),
+        ),
+        lambda actor, job, _values: submission.requeue(actor.user, job, why=actor.why),
+        summary=_count_by_state,
+        is_dangerous=True,
     ),
 )
 

@@ -8,7 +8,7 @@ from typing import Final
 from jobs.spec import RestartCondition, RetryPolicy
 from jobs.states import ENDINGS, EndKind, Reason, ReasonCode, Retry, State
 
-RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN})
+RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN, EndKind.REQUEUE})
 """Ends that the scheduler wanted: the job comes back."""
 
 _FIRST_RETRIED_CODE: Final = 128
@@ -27,8 +27,10 @@ def kind_of(policy: RetryPolicy, code: ReasonCode) -> Retry:
 def should_retry(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None) -> bool:
     """Tell whether to try again after `code`, when `counted` earlier ends already counted.
 
-    A person's stop is final; preemption and draining bring the job back.
+    A person's stop is final; preemption and draining bring the job back, and requeueing always does.
     """
+    if end is EndKind.REQUEUE and code is ReasonCode.REQUEUED:
+        return True
     if end is not None and end not in RETURNING:
         return False
     if ENDINGS[code].state is State.SUCCEEDED:

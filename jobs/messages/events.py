@@ -35,7 +35,7 @@ def event_message(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str
         return (_("Shared with the workspace") if public else _("Made private")), ""
     if kind in {Event.Kind.ENTERED, Event.Kind.LEFT}:
         return _session_words(kind, params)
-    if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.TOLD}:
+    if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.REORDERED, Event.Kind.TOLD}:
         return _by_admin(kind, params)
     found = {Event.Kind.ALERT: alert_message, Event.Kind.FAULT: faults.decision_message}.get(kind)
     return found(params) if found else (_plain(kind), _detail(params))
@@ -46,11 +46,24 @@ def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
     words = {
         Event.Kind.PRIORITISED: _("Priority changed from %(before)s to %(after)s"),
         Event.Kind.MOVED: _("Moved from quota %(before)s to %(after)s"),
+        Event.Kind.REORDERED: _("Queue order changed: %(change)s")
+        % {"change": _order_change(str(params.get("change")))},
         Event.Kind.TOLD: _("Owner notified about node %(node)s"),
     }
     return words[kind] % {**dict.fromkeys(("before", "after", "node"), ""), **params}, str(
         params.get("why") or ""
     )
+
+
+def _order_change(name: str) -> str:
+    words = {
+        "next": _("first"),
+        "up": _("one up"),
+        "down": _("one down"),
+        "usual": _("by priority and waiting time"),
+        "anew": _("waits anew"),
+    }
+    return words.get(name, "")
 
 
 def _session_words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
@@ -116,6 +129,7 @@ def _end_wanted(kind: str) -> str:
         EndKind.TIME_LIMIT: _("Time limit reached"),
         EndKind.PREEMPTION: _("Preempted"),
         EndKind.DRAIN: _("Stop requested: the node is being drained"),
+        EndKind.REQUEUE: _("Stop requested: the job is queued again"),
         EndKind.IDLE: _("Stop requested: the job is not using its resources"),
         EndKind.EARLY_STOP: _("Stopped early by the median rule of its sweep"),
         EndKind.FAULT: _("Fault detected: the attempt is ended"),

@@ -8,7 +8,7 @@ from typing import Final
 from jobs.dialects.base import Note
 from jobs.dialects.spans import split
 from jobs.language import gettext
-from jobs.messages import extraction, manifests, requests, rules, scripts
+from jobs.messages import amounts, extraction, manifests, requests, rules, scripts
 from jobs.messages.dialects import dialect_label
 from jobs.messages.fieldnames import field_name
 from jobs.messages.sentences import mark as _
@@ -66,6 +66,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "secret_wanted": (
         _("Secret %(name)s is not in the file. It is read from your secrets and must exist there."),
     ),
+    "default_time_limit": (_("No time limit given; the default of quota %(quota)s is used: %(duration)s."),),
     "image_not_used": (
         _("%(cluster)s does not run images: the job runs without image %(image)s and is marked accordingly."),
     ),
@@ -182,6 +183,8 @@ def note_message(note: Note) -> str:
         return note.code
     dialect = note.params.get("dialect")
     words = {"dialect": dialect_label(dialect)} if isinstance(dialect, str) else {}
+    if note.code == "default_time_limit":
+        words["duration"] = amounts.duration(int(note.params.get("seconds") or 0))
     return say(templates, {**note.params, **words})
 
 

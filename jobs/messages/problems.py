@@ -7,7 +7,7 @@ from typing import Final
 
 from jobs.dialects.base import Note, Problem
 from jobs.language import gettext
-from jobs.messages import amounts, feasibility, manifests, requests, scripts
+from jobs.messages import amounts, feasibility, job_policies, manifests, requests, scripts
 from jobs.messages.fieldnames import field_name
 from jobs.messages.notes import note_message
 from jobs.messages.sentences import mark as _
@@ -112,6 +112,7 @@ _SENTENCES: Final = {
     **scripts.PROBLEMS,
     **manifests.PROBLEMS,
     **feasibility.PROBLEMS,
+    **job_policies.PROBLEMS,
 }
 
 
@@ -141,6 +142,8 @@ def _in_words(problem: Problem) -> dict[str, str]:
         words["what"] = field_name(field)
     if problem.code == "over_public_ceiling":
         words |= {name: amounts.quantity(kind, problem.params.get(name)) for name in ("wanted", "limit")}
+    if problem.code in job_policies.PROBLEMS:
+        words |= job_policies.describe_limit(problem.code, problem.params)
     return words
 
 

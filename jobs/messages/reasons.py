@@ -282,6 +282,10 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Stopped because node %(node)s is being drained."),
         _("Stopped because the node is being drained."),
     ),
+    ReasonCode.REQUEUED: (
+        _("Stopped and queued again by %(by)s."),
+        _("Stopped and queued again by an admin."),
+    ),
     ReasonCode.IDLE: (
         _("Stopped after %(time)s of not using its resources; the owner had been warned."),
         _("Stopped for not using its resources; the owner had been warned."),

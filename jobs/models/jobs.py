@@ -224,6 +224,7 @@ class Event(models.Model):
         RELEASED = "released", _("released")
         PRIORITISED = "prioritised", _("priority changed")
         MOVED = "moved", _("moved to another quota")
+        REORDERED = "reordered", _("queue order changed")
         TOLD = "told", _("owner notified")
         IDLE_WARNED = "idle_warned", _("idle warning sent")
         STILL_NEEDED = "still_needed", _("marked as still needed")

@@ -8,6 +8,7 @@ from jobs.submission.access import Forbidden
 from jobs.submission.clones import MemoryNotChanged, NotEnded, replace_queued, retry, template_of
 from jobs.submission.job_control import (
     LONGEST_REASON,
+    AboveLimit,
     CannotMove,
     NotIdle,
     NotLost,
@@ -24,6 +25,7 @@ from jobs.submission.job_control import (
     share,
     stop,
 )
+from jobs.submission.job_policies import find_excess, find_excess_of
 from jobs.submission.job_submission import (
     Conflict,
     ResolvedJob,
@@ -36,11 +38,18 @@ from jobs.submission.job_submission import (
     store,
     submit,
 )
+from jobs.submission.queue_control import (
+    CannotReorder,
+    clear_order,
+    move_down,
+    move_up,
+    requeue,
+    run_next,
+)
 from jobs.submission.resource_requests import amounts_of, level_of, parts_of, terms_of
 from jobs.submission.targets import (
     ANYWHERE,
     JobTarget,
-    find_excess_of_public,
     find_quota,
     parse_target,
     quotas_open_to,
@@ -50,7 +59,9 @@ from jobs.submission.targets import (
 __all__ = [
     "ANYWHERE",
     "LONGEST_REASON",
+    "AboveLimit",
     "CannotMove",
+    "CannotReorder",
     "Conflict",
     "Forbidden",
     "JobTarget",
@@ -66,14 +77,18 @@ __all__ = [
     "Submitted",
     "amounts_of",
     "apply_fixes",
+    "clear_order",
     "delete",
-    "find_excess_of_public",
+    "find_excess",
+    "find_excess_of",
     "find_problems",
     "find_quota",
     "hold",
     "keep",
     "level_of",
     "move",
+    "move_down",
+    "move_up",
     "parse_target",
     "parts_of",
     "prioritise",
@@ -81,8 +96,10 @@ __all__ = [
     "release",
     "replace_queued",
     "request_digest",
+    "requeue",
     "resolve_job",
     "retry",
+    "run_next",
     "settle",
     "share",
     "stop",

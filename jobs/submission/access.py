@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from jobs.models import Job
 from quotas import audit
-from quotas.access import Owned, Verb, administers, can
-from quotas.models import User
+from quotas.access import Owned, Verb, administers, can, role_in
+from quotas.models import Role, User
 
 
 class Forbidden(Exception):
@@ -25,6 +25,12 @@ def require(user: User, verb: Verb, thing: Owned) -> None:
 def require_admin(user: User) -> None:
     """Raise Forbidden unless the person is an admin of the console."""
     if not administers(user):
+        raise Forbidden
+
+
+def require_queue_admin(user: User, job: Job) -> None:
+    """Raise Forbidden unless the person is an admin of the job's workspace, or of the console."""
+    if role_in(user, job.workspace_id) is not Role.ADMIN:
         raise Forbidden
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Final
 
@@ -12,17 +13,22 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from jobs.access.folders import retention
+from jobs.dialects.base import Parsed
 from jobs.lifecycle import transitions
 from jobs.live import triggers
+from jobs.messages import problem_message
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, Visibility
 from jobs.states import END_REASON, FINAL, LIVE, SETTLED, TERMINAL, EndKind, Reason, ReasonCode, State
 from jobs.submission import templates
-from jobs.submission.access import require, require_admin
+from jobs.submission.access import require, require_admin, require_queue_admin
+from jobs.submission.checks import feasibility
+from jobs.submission.job_policies import find_excess
 from jobs.submission.resource_requests import parts_of
 from quotas import audit, ledger
-from quotas.access import Verb, may_submit
+from quotas.access import Verb, administers, may_submit
 from quotas.admission import ResourceShape, Waiting, snapshot
-from quotas.models import Action, Quota, User
+from quotas.limits.job_limits import limits_for
+from quotas.models import Action, Quota, User, unixnames
 
 STOP_TRIES: Final = 5
 """Number of tries of a stop while a worker changes the same job."""
@@ -155,6 +161,10 @@ class ReasonMissing(Exception):
     """A hold of another person's job has no reason; `str` asks for one."""
 
 
+class AboveLimit(Exception):
+    """The priority is above the person's limit; `str` says it."""
+
+
 class CannotMove(Exception):
     """The job can't be moved to that quota; `str` says why."""
 
@@ -179,7 +189,7 @@ def release(user: User, job: Job) -> None:
 
 def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind, why: str = "") -> None:
     with transaction.atomic():
-        now = _lock_queued(job)
+        now = lock_queued(job)
         if not change(transitions.key_of(now.public_id, now.attempt_number)):
             raise NotWaiting
         held = kind is Event.Kind.HELD
@@ -191,56 +201,79 @@ def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind,
 
 
 def prioritise(user: User, job: Job, priority: int, *, why: str = "") -> bool:
-    """Change a queued job's priority; return whether it differs.  For the console's admins.
+    """Change a queued job's priority; return whether it differs.
 
-    Raises Forbidden, NotWaiting.
+    For the console's admins, and for those of its workspace up to their own limit.  Raises Forbidden,
+    AboveLimit, NotWaiting.
     """
-    require_admin(user)
+    require_queue_admin(user, job)
+    most = None if administers(user) else limits_for(user, job.quota).number("highest_priority")
+    if most is not None and priority > most:
+        raise AboveLimit(
+            _("Priority %(wanted)s is above your limit of %(limit)s in quota %(quota)s.")
+            % {"wanted": priority, "limit": most, "quota": job.quota.title}
+        )
     with transaction.atomic():
-        now = _lock_queued(job)
+        now = lock_queued(job)
         if not ledger.prioritise(transitions.key_of(now.public_id, now.attempt_number), priority):
             return False
         Job.objects.filter(pk=now.pk).update(priority=priority)
         params = {"before": now.priority, "after": priority, "why": why}
         transitions.record(now, Event.Kind.PRIORITISED, params=params, actor=user)
+        changes = {"priority": (now.priority, priority)}
+        audit.log(Action.UPDATE, now, changes=changes, details=params, actor=user, name=now.public_id)
         _announce(now)
     return True
 
 
 def move(user: User, job: Job, quota: Quota, *, why: str = "") -> bool:
-    """Move a queued job to another quota of its workspace and cluster; return whether it differs.
+    """Move a queued job to another quota of its workspace; return whether it differs.
 
-    Its owner needs the right to send jobs there, and the quota has to be able to hold it.  For the console's
-    admins.  Raises Forbidden, NotWaiting, NoRoomThere.
+    Its owner needs the right to send jobs there, and the quota has to be able to hold it.  On another cluster
+    the job has to be one that this cluster runs, and its owner's limits there hold.  For the console's admins
+    and those of the workspace.  Raises Forbidden, NotWaiting, CannotMove.
     """
-    require_admin(user)
-    with transaction.atomic():
-        now = _lock_queued(job)
-        _check_move(now, quota)
+    require_queue_admin(user, job)
+    with ExitStack() as locks:
+        for cluster_id in sorted({job.cluster_id, quota.cluster_id}):
+            locks.enter_context(ledger.lock_cluster(cluster_id))
+        now = lock_queued(job)
+        _check_move(user, now, quota)
         if not ledger.move(transitions.key_of(now.public_id, now.attempt_number), quota):
             return False
-        before = now.quota.name
-        Job.objects.filter(pk=now.pk).update(quota=quota)
+        before, source_id = now.quota.name, now.cluster_id
+        Job.objects.filter(pk=now.pk).update(quota=quota, cluster=quota.cluster)
+        now.refresh_from_db()
         params = {"before": before, "after": quota.name, "why": why}
         transitions.record(now, Event.Kind.MOVED, params=params, actor=user)
+        changes = {"quota": (before, quota.name)}
+        audit.log(Action.UPDATE, now, changes=changes, details=params, actor=user, name=now.public_id)
         transitions.explain(now, Reason(ReasonCode.NEW))
         _announce(now)
+        triggers.trigger_on_commit("drain", source_id)
     return True
 
 
-def _check_move(job: Job, quota: Quota) -> None:
-    if (quota.workspace_id, quota.cluster_id) != (job.workspace_id, job.cluster_id):
-        raise CannotMove(_("The quota belongs to another workspace or cluster."))
-    if not quota.accepts_jobs or not may_submit(job.owner, quota.workspace_id):
+def _check_move(user: User, job: Job, quota: Quota) -> None:
+    if quota.workspace_id != job.workspace_id:
+        raise CannotMove(_("The quota belongs to another workspace."))
+    if not quota.accepts_jobs or not quota.cluster.enabled or not may_submit(job.owner, quota.workspace_id):
         raise CannotMove(_("The job's owner can't submit jobs to that quota."))
-    shape = ResourceShape(tuple(parts_of(JobFile.objects.get(job=job).spec)))
-    request = Waiting("", quota.pk, shape, owner_id=job.owner_id)
+    spec = JobFile.objects.get(job=job).spec
+    if quota.cluster_id != job.cluster_id:
+        if unixnames.needs_unix_name(quota.cluster) and not job.owner.unix_name:
+            raise CannotMove(_("The job's owner has no UNIX name on that cluster."))
+        if never := feasibility.problems(job.owner, quota, Parsed(spec)):
+            raise CannotMove(problem_message(never[0]))
+    if not administers(user) and (excess := find_excess(job.owner, quota, spec, jobs=0)):
+        raise CannotMove(problem_message(excess[0]))
+    request = Waiting("", quota.pk, ResourceShape(tuple(parts_of(spec))), owner_id=job.owner_id)
     if snapshot.load_quota_usage(quota.cluster).never(request) is not None:
         raise CannotMove(_("The job requests more than that quota allows."))
 
 
-def _lock_queued(job: Job) -> Job:
-    """Return the job as it is now, locked.  Raises NotWaiting."""
+def lock_queued(job: Job) -> Job:
+    """Return the queued job as it is now, locked.  Raises NotWaiting."""
     now = transitions.lock_job(job.pk)
     if State(now.state) is not State.QUEUED:
         raise NotWaiting
@@ -274,7 +307,9 @@ def left_s(user: User, job: Job) -> int:
     attempt = Attempt.objects.filter(job=job, number=job.attempt_number, end_kind="").first()
     if limit is None or attempt is None:
         return 0
-    return max(0, _most_s(job) - limit - attempt.extended_s)
+    most = limits_for(user, job.quota).number("time_limit_minutes")
+    longest = _most_s(job) if most is None else min(_most_s(job), 60 * most)
+    return max(0, longest - limit - attempt.extended_s)
 
 
 def limit_s(job: Job, declared: int | None) -> int | None:

@@ -22,8 +22,9 @@ from jobs.live import triggers
 from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
 from jobs.submission import dependencies, tags, templates
 from jobs.submission.checks import feasibility
+from jobs.submission.job_policies import find_excess, set_default_time_limit
 from jobs.submission.resource_requests import level_of, parts_of, terms_of
-from jobs.submission.targets import ANYWHERE, JobTarget, find_excess_of_public, find_quota
+from jobs.submission.targets import ANYWHERE, JobTarget, find_quota
 from quotas import ledger
 from quotas.models import Quota, User, unixnames
 
@@ -100,8 +101,8 @@ def submit(
         raise Refused((_is_many(document, document.parsed.array),))
     made = resolve_job(user, document, place, origin)
     parsed = made.document.parsed
-    if excess := find_excess_of_public(made.quota, parsed.spec):
-        raise Refused(excess)
+    if excess := find_excess(user, made.quota, parsed.spec):
+        raise Refused(feasibility.locate(excess, made.document))
     request = SubmissionRequest(idempotency_key, digest, origin, made.uses, template)
     try:
         job = store(user, made.document, made.quota, request)
@@ -158,11 +159,13 @@ def resolve_job(user: User, document: Document, place: JobTarget, origin: Job | 
     if made_of.problems:
         raise Refused(made_of.problems)
     meant = replace(parsed, spec=made_of.spec)
+    spec, defaults = set_default_time_limit(user, quota, meant)
+    meant = replace(meant, spec=spec)
     if never := feasibility.problems(user, quota, meant):
         raise Refused(feasibility.locate(never, document))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    there = feasibility.notes(user, quota, made_of.spec, document.dialect)
-    parsed = replace(meant, notes=(*noted, *there, *sweep_words.notes(made_of.spec)))
+    there = feasibility.notes(user, quota, spec, document.dialect)
+    parsed = replace(meant, notes=(*noted, *there, *defaults, *sweep_words.notes(spec)))
     return ResolvedJob(document.with_parsed(parsed), quota, made_of.uses)
 
 

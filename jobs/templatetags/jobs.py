@@ -17,7 +17,7 @@ from jobs import messages
 from jobs.fault_tolerance.decisions import Fault
 from jobs.jobtemplates import Constraint, JobTemplate, Parameter
 from jobs.lifecycle import pending_reasons
-from jobs.messages import amounts
+from jobs.messages import amounts, job_policies
 from jobs.messages.actions import action_label
 from jobs.messages.endpoints import endpoint_message
 from jobs.messages.faults import fault_message, stacks_message
@@ -25,6 +25,8 @@ from jobs.messages.jobtemplates import question
 from jobs.messages.sanity import sanity_word
 from jobs.models import Endpoint, Job, Replica, StackDump
 from jobs.states import LIVE, ReplicaState, State
+from quotas.limits.job_limits import JobLimits
+from quotas.models import JobPolicy
 
 register = template.Library()
 register.filter("action_label", action_label)
@@ -280,3 +282,25 @@ def _fields_with(template: JobTemplate, rule: Constraint) -> list[str]:
 def question_label(parameter: Parameter) -> str:
     """Return the label of a template's question."""
     return parameter.label or question(parameter.name)
+
+
+@register.filter
+def policy_limits(policy: JobPolicy) -> list[str]:
+    """Return the limits of a job policy in a few words each."""
+    values = ((name, getattr(policy, name)) for name in job_policies.LIMITS)
+    return [job_policies.limit_message(name, value) for name, value in values if value not in (None, "")]
+
+
+@register.filter
+def limit_lines(limits: JobLimits | None) -> list[tuple[str, str]]:
+    """Return the limits that hold for a person in a few words each, and whose limit each is."""
+    if limits is None:
+        return []
+    text = _("for %(whose)s in quota %(quota)s")
+    return [
+        (
+            job_policies.limit_message(name, found.value),
+            text % {"whose": job_policies.describe_subject(found.source), "quota": found.policy.quota.title},
+        )
+        for name, found in limits.limits.items()
+    ]

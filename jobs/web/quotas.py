@@ -183,7 +183,7 @@ def answer(user: User, form: WhatIf) -> WhatIfAnswer:
     each = Amounts(
         values["cores"] * 1000, values["memory_gib"] * 1024, {kind: values["gpus"]} if values["gpus"] else {}
     )
-    now = snapshot.take(quota.cluster)
+    now = snapshot.take(quota.cluster, asking=user)
     question = Waiting(
         whatif.ASKING,
         quota.pk,

@@ -22,7 +22,8 @@ from quotas.accounts.first_links import Delivery
 from quotas.admin.units import SCALES, format_amount
 from quotas.egress import EgressKind
 from quotas.ledger import reports
-from quotas.models import LocalGroup, Quota, User, Workspace
+from quotas.limits.workspace_forms import canonical_types
+from quotas.models import JobPolicy, LocalGroup, Quota, User, Workspace
 
 
 class QuotaForm(forms.ModelForm[Quota]):
@@ -57,6 +58,8 @@ class QuotaForm(forms.ModelForm[Quota]):
             "person_memory_mib",
             "person_jobs",
             "may_borrow",
+            "fair_share_weight",
+            "least_running_minutes",
             "most_pending",
             "idle_warn_minutes",
             "idle_release_minutes",
@@ -153,6 +156,45 @@ class PersonForm(forms.ModelForm[User]):
         """Save without a password."""
         self.instance.set_unusable_password()
         return super().save(commit)
+
+
+class JobPolicyForm(forms.ModelForm[JobPolicy]):
+    """A job policy of a quota."""
+
+    class Meta:
+        model = JobPolicy
+        fields = (
+            "role",
+            "user",
+            "highest_priority",
+            "time_limit_minutes",
+            "default_minutes",
+            "job_gpus",
+            "gpu_types",
+            "waiting_jobs",
+            "running_jobs",
+        )
+
+    def clean_gpu_types(self) -> str:
+        """Return the types under their own names."""
+        return canonical_types(self.cleaned_data["gpu_types"])
+
+
+class JobPolicyFormSet(forms.BaseInlineFormSet[JobPolicy, Quota, forms.ModelForm[JobPolicy]]):
+    """The policies of a quota, each for somebody else."""
+
+    def clean(self) -> None:
+        """Refuse two new policies for the same people."""
+        super().clean()
+        seen: set[tuple[Any, Any, bool]] = set()
+        for form in self.forms:
+            values = getattr(form, "cleaned_data", None)
+            if not values or values.get("DELETE"):
+                continue
+            key = (values.get("role"), values.get("user"), form.instance.by_workspace)
+            if key in seen:
+                raise ValidationError(_("Two policies are for the same role and user."))
+            seen.add(key)
 
 
 class WorkspaceForm(forms.ModelForm[Workspace]):

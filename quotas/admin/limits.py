@@ -6,13 +6,38 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
 from quotas import ledger
-from quotas.admin.base import TABLE_LIST, ModelAdmin
-from quotas.admin.forms import QuotaForm
+from quotas.admin.base import TABLE_LIST, ModelAdmin, StackedInline
+from quotas.admin.forms import JobPolicyForm, JobPolicyFormSet, QuotaForm
 from quotas.admin.units import UnitFields, amount_column, types_column
-from quotas.models import Quota
+from quotas.models import JobPolicy, Quota
+
+
+class JobPolicyInline(StackedInline[JobPolicy, Quota]):
+    """What everybody, a role or one user may ask for in the quota."""
+
+    model = JobPolicy
+    form = JobPolicyForm
+    formset = JobPolicyFormSet
+    fields = (
+        ("role", "user"),
+        ("highest_priority", "job_gpus"),
+        ("time_limit_minutes", "default_minutes"),
+        "gpu_types",
+        ("waiting_jobs", "running_jobs"),
+        "set_by",
+    )
+    readonly_fields = ("set_by",)
+    autocomplete_fields = ("user",)
+    extra = 0
+
+    @admin.display(description=_("set by"))
+    def set_by(self, policy: JobPolicy) -> str:
+        """Return who set it."""
+        return _text("Workspace") if policy.by_workspace else _text("Console")
 
 
 @admin.register(Quota)
@@ -21,6 +46,7 @@ class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
 
     change_list_template = TABLE_LIST
     form = QuotaForm
+    inlines = (JobPolicyInline,)
     list_display = (
         "name",
         "parent",
@@ -72,7 +98,10 @@ class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
             _("Limits per user"),
             {"fields": ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")},
         ),
-        (_("Idle resources and external schedulers"), {"fields": ("may_borrow", "most_pending")}),
+        (
+            _("Order, idle resources and external schedulers"),
+            {"fields": ("fair_share_weight", ("may_borrow", "least_running_minutes"), "most_pending")},
+        ),
         (
             _("Idle jobs"),
             {

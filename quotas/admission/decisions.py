@@ -87,7 +87,7 @@ class _Pass:
 
     def _in_order(self, requests: Iterable[Waiting]) -> AdmissionOrder:
         return AdmissionOrder(
-            requests, lambda request: self.accounts[request.quota_id].workspace_id, self.shares, self.now
+            requests, lambda request: self.accounts[request.quota_id], self.shares, self.now
         )
 
     def _let_in(self) -> list[Waiting]:

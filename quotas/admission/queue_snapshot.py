@@ -30,6 +30,16 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """A waiting holder, and its position in the cluster's queue and in its quota's; None outside of them."""
+
+    holder: str
+    quota_id: int
+    on_cluster: int | None
+    in_quota: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """A cluster's queue in its order, and what nobody holds or waits for, by node."""
 
@@ -131,6 +141,20 @@ def _verdicts(rows: Sequence[Row]) -> dict[str, Verdict]:
         why = Why(word)
         found[holder] = Verdict(holder, quota_id, gpus, why, params, line.next(why, quota_id))
     return found
+
+
+def places_in(queue: Queue) -> list[QueuePlace]:
+    """Return who waits: those in line first, in the order of admission."""
+    line: list[QueuePlace] = []
+    apart: list[QueuePlace] = []
+    in_quota: dict[int, int] = {}
+    for each in queue.verdicts.values():
+        if each.position is None:
+            apart.append(QueuePlace(each.holder, each.quota_id, None, None))
+            continue
+        number = in_quota[each.quota_id] = in_quota.get(each.quota_id, 0) + 1
+        line.append(QueuePlace(each.holder, each.quota_id, len(line) + 1, number))
+    return [*line, *apart]
 
 
 class Positions:

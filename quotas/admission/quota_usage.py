@@ -182,7 +182,10 @@ class QuotaUsage:
         below makes as much above.
         """
         account = self._accounts[request.quota_id]
-        limits = [account.person, *(each.limits for each in self._above[request.quota_id])]
+        limits = [
+            account.limits_of(request.owner_id),
+            *(each.limits for each in self._above[request.quota_id]),
+        ]
         found: list[Level] = []
         any_left = False
         for level, most in zip(self.levels_of(request.quota_id, request.owner_id), limits, strict=True):
@@ -252,7 +255,7 @@ class QuotaUsage:
         """Why no limit would let the request through even if nothing were held."""
         account = self._accounts[request.quota_id]
         amounts, gpus = request.shape.amounts, request.shape.gpu_count
-        found = over(account.person, NONE, amounts, gpus)
+        found = over(account.limits_of(request.owner_id), NONE, amounts, gpus)
         if found is not None:
             return Why.EXCEEDS_QUOTA, _params(account, found, of_person=True)
         for each in self._above[request.quota_id]:
@@ -270,7 +273,7 @@ class QuotaUsage:
                 if not each.hours_left:
                     return Why.HOURS, {"quota": each.name}
         used = self._people.get(self._purse(request.quota_id, request.owner_id), NONE)
-        found = over(account.person, used, amounts, gpus)
+        found = over(account.limits_of(request.owner_id), used, amounts, gpus)
         if found is not None:
             return Why.PERSON, _params(account, found, of_person=True)
         for each in self._above[request.quota_id]:
@@ -290,7 +293,8 @@ class QuotaUsage:
         amounts, gpus = request.shape.amounts, request.shape.gpu_count
         purse = self._purse(request.quota_id, request.owner_id)
         claimed = self._claimed.get(purse)
-        if claimed is not None and over(account.person, claimed, amounts, gpus) is not None:
+        mine = account.limits_of(request.owner_id)
+        if claimed is not None and over(mine, claimed, amounts, gpus) is not None:
             return purse, account.name
         for each in self._above[request.quota_id]:
             claimed = self._claimed.get(each.id)
@@ -321,7 +325,7 @@ class QuotaUsage:
     def passes_without(self, level: Level, request: Waiting, freed: Iterable[Amounts]) -> bool:
         """Whether the request would pass a limit's check once `freed` is not held under it any more."""
         account = self._accounts[level if isinstance(level, int) else request.quota_id]
-        limits = account.limits if isinstance(level, int) else account.person
+        limits = account.limits if isinstance(level, int) else account.limits_of(request.owner_id)
         used = self._used(level).copy()
         for amounts in freed:
             used.add(amounts, -1)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from quotas.admission.free_capacity import UNLIMITED, Most, Placement, Pool
 from quotas.admission.placement import Placer
 from quotas.admission.values import Account, HeldResources, ResourceShape
-
-LEAST_S: Final = 300.0
-"""What borrows runs so long before whoever has a right to it may have it back."""
 
 
 def reclaimable(holdings: Iterable[HeldResources], accounts: Mapping[int, Account]) -> list[HeldResources]:

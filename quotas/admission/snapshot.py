@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from django.db.models import Q
@@ -26,11 +27,11 @@ from quotas.admission import (
     Window,
 )
 from quotas.admission.quota_usage import QuotaUsage
-from quotas.admission.reclaim import LEAST_S
 from quotas.amounts import Amounts, Part
 from quotas.billing.pricing import in_hours
 from quotas.ledger import usage
 from quotas.ledger.reports import below
+from quotas.limits import job_limits
 from quotas.models import (
     Admission,
     Cluster,
@@ -42,18 +43,25 @@ from quotas.models import (
     Reservation,
     Source,
     SpotPrice,
+    User,
 )
+from quotas.models.limits import LEAST_RUNNING_S
 
 
-def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
-    """Everything that admission needs to know of the cluster; a fixed number of queries."""
+def take(cluster: Cluster, now: datetime | None = None, *, asking: User | None = None) -> Snapshot:
+    """Everything that admission needs to know of the cluster; a fixed number of queries.
+
+    The limits of one person are those of whoever waits, and of who is `asking`.
+    """
     now = now or timezone.now()
     shapes = Shapes()
     waiting, apart = _load_waiting(cluster, now, shapes)
+    quotas = list(Quota.objects.filter(cluster=cluster))
+    owners = {each.owner_id for each in waiting} | ({asking.pk} if asking is not None else set())
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
     return Snapshot(
         now=now.timestamp(),
-        accounts=accounts_of(cluster, now),
+        accounts=_accounts(quotas, now, job_limits.load_running_limits(quotas, owners)),
         machines=[
             Machine(
                 node.name,
@@ -64,7 +72,7 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
             )
             for node in nodes
         ],
-        holdings=_load_holdings(cluster, shapes),
+        holdings=_load_holdings(cluster, shapes, quotas),
         waiting=waiting,
         prices=prices_of(cluster, now),
         emptied=frozenset(
@@ -172,12 +180,16 @@ def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list
         "declared_s",
         "idle",
         "bids",
+        "cluster_rank",
+        "workspace_rank",
         "held",
         "others",
         "not_before",
     )
     line, apart = [], []
-    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, others, at in rows:
+    for row in rows:
+        holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, *ranks = row[:11]
+        held, others, at = row[11:]
         aside = apart_of(holder, quota_id, held=held, others=others, not_before=at, now=now.timestamp())
         if aside is not None:
             apart.append(aside)
@@ -193,6 +205,7 @@ def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list
                 declared_s,
                 idle,
                 tuple(Bid(**bid) for bid in bids),
+                *ranks,
             )
         )
     return line, apart
@@ -212,12 +225,13 @@ def apart_of(
     return None
 
 
-def _load_holdings(cluster: Cluster, shapes: Shapes) -> list[HeldResources]:
+def _load_holdings(cluster: Cluster, shapes: Shapes, quotas: Iterable[Quota]) -> list[HeldResources]:
     rows = Reservation.objects.filter(cluster=cluster, active=True).select_related("request").order_by("id")
-    return [_to_holding(row, shapes) for row in rows]
+    least = {quota.pk: quota.least_running_s for quota in quotas}
+    return [_to_holding(row, shapes, least.get(row.quota_id, LEAST_RUNNING_S)) for row in rows]
 
 
-def _to_holding(row: Reservation, shapes: Shapes) -> HeldResources:
+def _to_holding(row: Reservation, shapes: Shapes, least_s: float) -> HeldResources:
     request, begun = row.request, row.started_at or row.created_at
     return HeldResources(
         holder=request.holder,
@@ -231,7 +245,7 @@ def _to_holding(row: Reservation, shapes: Shapes) -> HeldResources:
         running=row.started_at is not None,
         coming=row.asked_back_at is not None,
         ends_at=begun.timestamp() + request.declared_s if request.declared_s else None,
-        safe_until=begun.timestamp() + LEAST_S,
+        safe_until=begun.timestamp() + least_s,
         shape=shapes.of(request.parts),
         bids=tuple(Bid(**bid) for bid in request.bids),
     )
@@ -239,9 +253,19 @@ def _to_holding(row: Reservation, shapes: Shapes) -> HeldResources:
 
 def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
     """Every quota of the cluster with its limits, and whether its GPU-hours last."""
-    quotas = list(Quota.objects.filter(cluster=cluster))
+    return _accounts(list(Quota.objects.filter(cluster=cluster)), now, {})
+
+
+def _accounts(
+    quotas: list[Quota], now: datetime, running: Mapping[int, Mapping[int, int]]
+) -> dict[int, Account]:
     used_up = _used_up(quotas, now)
-    return {quota.pk: account_of(quota, hours_left=quota.pk not in used_up) for quota in quotas}
+    return {
+        quota.pk: account_of(
+            quota, hours_left=quota.pk not in used_up, running_jobs=running.get(quota.pk, {})
+        )
+        for quota in quotas
+    }
 
 
 def load_quota_usage(cluster: Cluster) -> QuotaUsage:
@@ -250,7 +274,9 @@ def load_quota_usage(cluster: Cluster) -> QuotaUsage:
     for gpus in Node.objects.filter(cluster=cluster).values_list("gpus", flat=True):
         for kind, count in gpus.items():
             types[kind] = types.get(kind, 0) + count
-    return QuotaUsage(accounts_of(cluster, timezone.now()), _load_holdings(cluster, Shapes()), types)
+    quotas = list(Quota.objects.filter(cluster=cluster))
+    accounts = _accounts(quotas, timezone.now(), {})
+    return QuotaUsage(accounts, _load_holdings(cluster, Shapes(), quotas), types)
 
 
 def load_quota_usage_behind(cluster: Cluster, holders: Collection[str]) -> QuotaUsage:
@@ -275,20 +301,25 @@ def person_limits_of(quota: Quota) -> Limits:
     )
 
 
-def account_of(quota: Quota, *, hours_left: bool) -> Account:
-    """A quota as admission sees it."""
+def account_of(
+    quota: Quota, *, hours_left: bool, running_jobs: Mapping[int, int] = MappingProxyType({})
+) -> Account:
+    """A quota as admission sees it; `running_jobs` are the limits of people to whom a policy gives others."""
+    person = person_limits_of(quota)
     return Account(
         id=quota.pk,
         name=quota.name,
         workspace_id=quota.workspace_id,
         limits=limits_of(quota),
-        person=person_limits_of(quota),
+        person=person,
         parent_id=quota.parent_id,
         public=quota.source == Source.PUBLIC,
         preemptible=quota.source == Source.PREEMPTIBLE,
         may_borrow=quota.may_borrow,
         hours_left=hours_left,
         most_pending=quota.most_pending,
+        weight=quota.fair_share_weight,
+        people={owner_id: replace(person, jobs=most) for owner_id, most in running_jobs.items()},
     )
 
 

@@ -75,6 +75,7 @@ class Account:
 
     `public` shares one limit a person among all public quotas of the cluster; what is held under a
     `preemptible` one may be taken back, and costs.  `hours_left` is False once its GPU-hours are gone.
+    The share of its workspace counts divided by `weight` in the order of admission.
     """
 
     id: int
@@ -88,6 +89,12 @@ class Account:
     may_borrow: bool = True
     hours_left: bool = True
     most_pending: int | None = None
+    weight: int = 1
+    people: Mapping[int, Limits] = field(default_factory=dict)
+
+    def limits_of(self, owner_id: int) -> Limits:
+        """Return the limits of one person in it; `people` has those of whom other ones hold for."""
+        return self.people.get(owner_id, self.person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +164,10 @@ def shape_of(*parts: Part) -> ResourceShape:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One request that waits for all of its shape at once (a gang)."""
+    """One request that waits for all of its shape at once (a gang).
+
+    The ranks are an order that admins set: the highest is first on the cluster, or of its workspace.
+    """
 
     holder: str
     quota_id: int
@@ -168,6 +178,8 @@ class Waiting:
     declared_s: int | None = None
     idle: str = ""
     bids: tuple[Bid, ...] = ()
+    cluster_rank: int = 0
+    workspace_rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ def levels(now: Snapshot, request: Waiting) -> tuple[Level, ...]:
     of_person = usage.of_person(request.quota_id, request.owner_id)
     rows = [
         Level(own.id, own.name, False, _shares(own.limits, used.get(own.id, nothing), amounts, every=True)),
-        Level(own.id, own.name, True, _shares(account.person, of_person, amounts)),
+        Level(own.id, own.name, True, _shares(account.limits_of(request.owner_id), of_person, amounts)),
         *(
             Level(each.id, each.name, False, _shares(each.limits, used.get(each.id, nothing), amounts))
             for each in above

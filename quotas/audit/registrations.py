@@ -15,6 +15,7 @@ from quotas.models import (
     GpuType,
     GroupMapping,
     Invitation,
+    JobPolicy,
     LocalGroup,
     LocalGroupRole,
     Maintenance,
@@ -43,6 +44,7 @@ def begin() -> None:
     audit.follow(Cluster, without=("answered_at", "trouble", "look_ms", "next_look_at"))
     audit.follow(GpuType)
     audit.follow(Quota)
+    audit.follow(JobPolicy)
     audit.follow(Spec)
     audit.follow(SpotPrice)
     audit.follow(AccessKey, without=("ciphertext", "last_used_at"))

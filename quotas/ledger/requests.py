@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, Max, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -131,11 +131,52 @@ def prioritise(holder: str, priority: int) -> bool:
 
 
 def move(holder: str, quota: Quota) -> bool:
-    """Let a waiting request wait in another quota of its cluster, with its age; whether it waited there."""
-    waiting = Request.objects.filter(
-        holder=holder, state=Request.State.WAITING, cluster_id=quota.cluster_id
-    ).exclude(quota=quota)
-    return bool(waiting.update(quota=quota))
+    """Let a waiting request wait in another quota, with its age; whether it waited elsewhere.
+
+    To another cluster under the locks of both, and without the rank that it had.
+    """
+    waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING).exclude(quota=quota)
+    return bool(waiting.update(quota=quota, cluster_id=quota.cluster_id, cluster_rank=0, workspace_rank=0))
+
+
+def rank(holders: Sequence[str], cluster_id: int, workspace_id: int | None = None) -> None:
+    """Order waiting requests of a cluster: these first, as they are listed.
+
+    With a workspace it is the order of its requests alone.
+    """
+    name = "cluster_rank" if workspace_id is None else "workspace_rank"
+    rows = Request.objects.filter(cluster=cluster_id, state=Request.State.WAITING)
+    if workspace_id is not None:
+        rows = rows.filter(quota__workspace=workspace_id)
+    highest = rows.aggregate(most=Max(name))["most"] or 0
+    for number, holder in enumerate(reversed(holders), 1):
+        Request.objects.filter(holder=holder, state=Request.State.WAITING).update(**{name: highest + number})
+
+
+def ranks_of(cluster_id: int, *, of_workspace: bool) -> dict[str, int]:
+    """Return the ranks of waiting requests by holder; those without one are absent."""
+    name = "workspace_rank" if of_workspace else "cluster_rank"
+    rows = Request.objects.filter(cluster=cluster_id, state=Request.State.WAITING, **{f"{name}__gt": 0})
+    return dict(rows.values_list("holder", name))
+
+
+def clear_rank(holder: str, *, whole_cluster: bool) -> bool:
+    """Give a waiting request its usual place; whether it had a rank.
+
+    Its rank on the cluster stays unless `whole_cluster`.
+    """
+    rows = Request.objects.filter(holder=holder, state=Request.State.WAITING)
+    names = ["workspace_rank", *(["cluster_rank"] if whole_cluster else [])]
+    ranked = Q()
+    for name in names:
+        ranked |= Q(**{f"{name}__gt": 0})
+    return bool(rows.filter(ranked).update(**dict.fromkeys(names, 0)))
+
+
+def wait_anew(holder: str) -> bool:
+    """Let a waiting request begin to wait now, without a rank; whether it waited."""
+    rows = Request.objects.filter(holder=holder, state=Request.State.WAITING)
+    return bool(rows.update(since=Now(), cluster_rank=0, workspace_rank=0))
 
 
 def give(holders: Collection[str], owner: User) -> int:

@@ -7,6 +7,7 @@ from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.groups import GroupMapping, LocalGroup, LocalGroupRole, PersonGroup
 from quotas.models.invitations import Invitation, ServiceAccount
 from quotas.models.limits import Kind, Period, Quota, Source
+from quotas.models.policies import JobPolicy
 from quotas.models.prices import PriceSpan, Spec, SpotPrice
 from quotas.models.queue_snapshot import QueueSnapshot, UsageDay, UsageHour, UsageMark
 from quotas.models.requests import Request, Reservation
@@ -28,6 +29,7 @@ __all__ = [
     "Grant",
     "GroupMapping",
     "Invitation",
+    "JobPolicy",
     "Kind",
     "LocalGroup",
     "LocalGroupRole",

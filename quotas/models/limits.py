@@ -21,6 +21,9 @@ PUBLIC_GPUS: Final = 2
 PUBLIC_CPU_MILLI: Final = 8000
 """What one person may hold of public resources unless the admin says otherwise (DLC page, source)."""
 
+LEAST_RUNNING_S: Final = 300.0
+"""What borrows runs so long before whoever has a right to it may have it back, unless the quota says else."""
+
 
 class Source(models.TextChoices):
     """The source of resources (DLC page, source)."""
@@ -110,6 +113,21 @@ class Quota(Titled, Audited):
         default=True,
         help_text=_("Jobs that allow borrowing can use idle resources of other quotas."),
     )
+    fair_share_weight = models.PositiveSmallIntegerField(
+        _("fair-share weight"),
+        default=1,
+        db_default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text=_(
+            "With weight 2, what the workspace already uses delays the jobs of this quota half as much."
+        ),
+    )
+    least_running_minutes = models.PositiveIntegerField(
+        _("min run time when borrowing (minutes)"),
+        null=True,
+        blank=True,
+        help_text=_("Jobs on borrowed or preemptible resources run at least this long. Empty: 5 minutes."),
+    )
     most_pending = models.IntegerField(
         _("max pending jobs at the engine"),
         default=100,
@@ -186,6 +204,12 @@ class Quota(Titled, Audited):
         """Refuse a tree in which somebody promises more than they hold, and an end without a warning."""
         tree.check(self)
         _check_idle(self)
+
+    @property
+    def least_running_s(self) -> float:
+        """Seconds that a job runs on borrowed resources before somebody may have them back."""
+        minutes = self.least_running_minutes
+        return LEAST_RUNNING_S if minutes is None else 60.0 * minutes
 
     @property
     def most_gpus_of_one(self) -> int | None:

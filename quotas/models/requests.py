@@ -22,7 +22,8 @@ class Request(models.Model):
     `idle` says whether it may run on what others leave idle (accept), only there (force), or not ("").
     `bids` has one entry a part: {} (any price), {"percent": of the market price} or {"micro": millionths an
     hour}.  `others` says that it stands in line only once others have ended.  `since` is when it began to
-    wait, less what earlier attempts waited.
+    wait, less what earlier attempts waited.  The ranks are an order that admins set; 0 is none, the highest
+    is first.
     """
 
     class State(models.TextChoices):
@@ -45,6 +46,8 @@ class Request(models.Model):
     idle = models.CharField(_("idle resources"), max_length=8, blank=True)
     bids = models.JSONField(_("bids"), default=list, blank=True)
     held = models.BooleanField(_("held"), default=False)
+    cluster_rank = models.IntegerField(_("rank on the cluster"), default=0, db_default=0)
+    workspace_rank = models.IntegerField(_("rank in the workspace"), default=0, db_default=0)
     others = models.BooleanField(_("waiting for dependencies"), default=False)
     not_before = models.DateTimeField(_("earliest start"), null=True, blank=True)
     since = models.DateTimeField(_("waiting since"), default=timezone.now)

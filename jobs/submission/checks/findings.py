@@ -17,6 +17,7 @@ from jobs.messages.findings import Finding, loss_json, of_note, of_problem
 from jobs.models import Job, JobFile
 from jobs.spec import JobSpec
 from jobs.submission.checks import feasibility
+from jobs.submission.job_policies import set_default_time_limit
 from quotas.access import may_submit_in
 from quotas.models import User
 
@@ -95,12 +96,13 @@ def _check_target(
     wrong = made_of.problems
     if wrong and not place.workspace and may_submit_in(user).count() > 1:
         wrong = tuple(each for each in wrong if each.code != "asset_not_yours")
-    never = feasibility.problems(user, quota, replace(parsed, spec=made_of.spec))
-    excess = submission.find_excess_of_public(quota, made_of.spec)
+    spec, defaults = set_default_time_limit(user, quota, replace(parsed, spec=made_of.spec))
+    never = feasibility.problems(user, quota, replace(parsed, spec=spec))
+    excess = submission.find_excess(user, quota, spec)
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    problems = (*wrong, *feasibility.locate(never, document), *excess)
-    there = document.places.all_placed(feasibility.notes(user, quota, made_of.spec, document.dialect))
-    return problems, (*noted, *there)
+    problems = (*wrong, *feasibility.locate((*never, *excess), document))
+    there = document.places.all_placed(feasibility.notes(user, quota, spec, document.dialect))
+    return problems, (*noted, *there, *defaults)
 
 
 def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:

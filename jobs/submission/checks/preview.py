@@ -28,6 +28,8 @@ from quotas.admission import Bid, Price, ResourceShape, Waiting, estimates, snap
 from quotas.admission.estimates import Estimate
 from quotas.admission.whatif import Level, Trial
 from quotas.amounts import Amounts, total
+from quotas.limits import job_limits
+from quotas.limits.job_limits import JobLimits
 from quotas.models import Quota, Spec, User
 
 AIMASTER: Final = Amounts(1000, 1024)
@@ -94,6 +96,7 @@ class Preview:
     sweep: Jobs | None = None
     hour_of_all_micro: int | None = None
     limit_of_all_micro: int | None = None
+    limits: JobLimits | None = None
 
     @property
     def jobs(self) -> int:
@@ -196,7 +199,8 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs |
     """Preview the job in that quota; jobs of a sweep with equal resource requests add no queries."""
     jobs = sweep.beginning_with(spec) if sweep else Jobs(((spec, 1),), 1)
     terms = submission.terms_of(spec)
-    now = snapshot.take(quota.cluster)
+    now = snapshot.take(quota.cluster, asking=user)
+    limits = job_limits.limits_for(user, quota)
     priced = [_price(quota, each, count, dict(now.prices)) for each, count in jobs.kinds]
     first = priced[0]
     request = Waiting(
@@ -221,10 +225,13 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs |
             now, request, held=terms.held, others=terms.others, not_before=terms.not_before
         ),
         refused=tuple(
-            dict.fromkeys(said for each, _count in jobs.kinds for said in _find_refusals(quota, each))
+            dict.fromkeys(
+                said for each, _count in jobs.kinds for said in _find_refusals(limits, each, jobs.count)
+            )
         ),
         aimaster_micro=_aimaster(quota) if spec.fault_tolerance.enabled else None,
         sweep=sweep,
+        limits=limits,
         hour_of_all_micro=_hour_of_all(priced, jobs.at_once),
         limit_of_all_micro=_limit_of_all(priced),
     )
@@ -276,8 +283,8 @@ def _together(priced: Sequence[_Priced], at_once: int) -> tuple[ledger.Part, ...
     return tuple(parts)
 
 
-def _find_refusals(quota: Quota, spec: JobSpec) -> tuple[str, ...]:
-    return tuple(problem_message(problem) for problem in submission.find_excess_of_public(quota, spec))
+def _find_refusals(limits: JobLimits, spec: JobSpec, jobs: int) -> tuple[str, ...]:
+    return tuple(problem_message(problem) for problem in submission.find_excess_of(limits, spec, jobs=jobs))
 
 
 def _aimaster(quota: Quota) -> int | None:

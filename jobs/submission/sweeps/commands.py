@@ -105,7 +105,7 @@ def _read(user: User, asked: SweepRequest, public_id: str) -> _Made:
     for spec, base in zip(specs, bases, strict=True):
         rendered = dialects.get(document.dialect).render(spec, parsed.extras, base=base).document
         try:
-            ready.append(_ready(user, asked, rendered.fill(parsed.secrets)))
+            ready.append(_ready(user, asked, rendered.fill(parsed.secrets), len(specs)))
         except Refused as refused:
             for problem in refused.problems:
                 located = problem if parsed.array is None else arrays.locate_problem(problem, asked.document)
@@ -130,11 +130,11 @@ def _jobs(
     return found, specs, [arrays.one(document, array, number, index) for index in array.indexes]
 
 
-def _ready(user: User, asked: SweepRequest, document: Document) -> submission.ResolvedJob:
+def _ready(user: User, asked: SweepRequest, document: Document, jobs: int) -> submission.ResolvedJob:
     if wrong := submission.find_problems(user, document, asked.origin, asked.template):
         raise Refused(wrong)
     made = submission.resolve_job(user, document, asked.place, asked.origin)
-    if excess := submission.find_excess_of_public(made.quota, made.document.parsed.spec):
+    if excess := submission.find_excess(user, made.quota, made.document.parsed.spec, jobs=jobs):
         raise Refused(excess)
     return made
 

@@ -15,13 +15,14 @@ from django.utils import timezone
 from django.utils.functional import Promise
 
 from jobs.models import Attempt, Event, Job, NotificationEvent
+from jobs.scheduling import admission
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import AdminAction, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
-from tests.jobs.conftest import Place, queued
+from tests.jobs.conftest import Place, queued, spec
 
 pytestmark = pytest.mark.django_db
 
@@ -290,3 +291,50 @@ def test_admin_ledger_lists_name_jobs(admin: Client, place: Place) -> None:
     page = admin.get("/admin/quotas/reservation/").content.decode()
     assert "long-run" in page
     assert runs.owner.get_username() in page
+# --- the list of jobs -----------------------------------------------------------------------------------
+
+
+def names_of(admin: Client, **query: str) -> set[str]:
+    return {job.name for job in admin.get(JOBS, query).context["cl"].result_list}
+
+
+def test_admin_job_list_filters_searches_and_exports(admin: Client, place: Place) -> None:
+    Quota.objects.update(most_jobs=0)
+    queued(place, spec("resnet-50"))
+    other = make_job(State.RUNNING, priority=7)
+    Quota.objects.exclude(pk=place.quota.pk).update(name="Elsewhere")
+    admission.admit(place.cluster.pk)
+    listed = admin.get(JOBS).content.decode()
+    assert "1 (in quota: 1)" in listed or "–" in listed
+    assert names_of(admin, q="resnet") == {"resnet-50"}
+    assert names_of(admin, quota__id__exact=str(place.quota.pk)) == {"resnet-50"}
+    assert names_of(admin, priority="7") == {other.name}
+    assert names_of(admin, owner=other.owner.username) == {other.name}
+    assert names_of(admin, gpus="8+") == set()
+    assert names_of(admin, position="apart") == {"resnet-50"}
+    exported = admin.get(f"{JOBS}export/", {"q": "resnet"}).content.decode()
+    assert "resnet-50" in exported
+    assert other.name not in exported
+
+
+def test_admin_quota_form_saves_job_policies(admin: Client, place: Place) -> None:
+    address = f"/admin/quotas/quota/{place.quota.pk}/change/"
+    page = admin.get(address)
+    form = page.context["adminform"].form
+    data = {name: "" if value is None else value for name, value in form.initial.items()}
+    data = {
+        name: value
+        for name, value in data.items()
+        if value is not False and not isinstance(value, (list, dict))
+    }
+    data |= {"gpus_by_type": "{}", "idle_exempt_roles": "[]", "idle_exempt_labels": "{}", "may_borrow": "on"}
+    data |= {"policies-TOTAL_FORMS": "2", "policies-INITIAL_FORMS": "0"}
+    data |= {"policies-0-highest_priority": "5", "policies-1-highest_priority": "4"}
+    refused = admin.post(address, data)
+    assert refused.context["adminform"].form.errors == {}
+    assert "same role and user" in refused.content.decode()
+    data |= {"policies-TOTAL_FORMS": "1", "fair_share_weight": "3", "least_running_minutes": "20"}
+    admin.post(address, data)
+    place.quota.refresh_from_db()
+    assert (place.quota.fair_share_weight, place.quota.least_running_s) == (3, 1200.0)
+    assert place.quota.policies.get().highest_priority == 5

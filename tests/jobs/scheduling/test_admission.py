@@ -18,7 +18,6 @@ from jobs.models import Attempt, Event, Job
 from jobs.scheduling import admission, reconcile
 from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, RoleSpec
 from jobs.states import EndKind, ReasonCode, ReplicaState, State
-from quotas.admission.reclaim import LEAST_S
 from quotas.clusters import inventory
 from quotas.models import (
     Admission,
@@ -34,6 +33,7 @@ from quotas.models import (
     User,
     Workspace,
 )
+from quotas.models.limits import LEAST_RUNNING_S
 from tests.jobs import engine as memory
 from tests.jobs.backends.benches import LocalBench
 from tests.jobs.conftest import Place, attempt_of, spec
@@ -87,7 +87,7 @@ def running(place: Place, engine: MemoryEngine, quota: Quota, job_spec: JobSpec)
     assert drained(place, job) == [State.PENDING]
     engine.run(handle_of(job))
     reconcile.observe(place.cluster.pk)
-    least = timezone.now() - timedelta(seconds=LEAST_S)  # for so long nobody has it back
+    least = timezone.now() - timedelta(seconds=LEAST_RUNNING_S)  # for so long nobody has it back
     Reservation.objects.filter(request__holder=attempt_of(job).key).update(created_at=least, started_at=least)
     return job
 
@@ -156,7 +156,7 @@ def test_preempted_process_returns_with_its_checkpoint(
         first = attempt_of(borrower)
         wait_for(lambda: "checkpoints" in read(first), 30)
         folder = read(first).strip()
-        least = timezone.now() - timedelta(seconds=LEAST_S)
+        least = timezone.now() - timedelta(seconds=LEAST_RUNNING_S)
         Reservation.objects.update(created_at=least, started_at=least)
         owner = sent(place, place.quota, of(4000, "true"))
         wait_for(lambda: passes(owner, State.SUCCEEDED), 30)

@@ -27,8 +27,8 @@ from quotas.admission import (
 )
 from quotas.admission.free_capacity import Pool
 from quotas.admission.placement import Placer
-from quotas.admission.reclaim import LEAST_S
 from quotas.amounts import Amounts, Part, total
+from quotas.models.limits import LEAST_RUNNING_S
 from tests.quotas.admission.world import Job, Quota, World
 
 TICK = 600.0
@@ -189,16 +189,18 @@ def test_person_limit_is_reserved_for_their_earlier_job() -> None:
 
 def test_borrower_runs_its_minimum_time_before_take_back() -> None:
     lender = Account(1, "lender", 1)
-    loan = _held("x", _gpus(8), borrowed=True, safe_until=NOW + LEAST_S)
+    loan = _held("x", _gpus(8), borrowed=True, safe_until=NOW + LEAST_RUNNING_S)
     queue = [_ask("a", _gpus(4, "A100"))]
-    loan = HeldResources("x", 1, EIGHT.has, (("n1", EIGHT.has),), borrowed=True, safe_until=NOW + LEAST_S)
+    loan = HeldResources(
+        "x", 1, EIGHT.has, (("n1", EIGHT.has),), borrowed=True, safe_until=NOW + LEAST_RUNNING_S
+    )
 
     def taken(at: float, holding: HeldResources) -> list[str]:
         outcome = decide(Snapshot(at, {1: lender}, [EIGHT], [holding], queue))
         return [each.holder for each in outcome.taken_back]
 
     assert taken(NOW, loan) == []
-    assert taken(NOW + LEAST_S, loan) == ["x"]
+    assert taken(NOW + LEAST_RUNNING_S, loan) == ["x"]
     drained = Snapshot(NOW, {1: lender}, [EIGHT], [loan], (), emptied=frozenset({"n1"}))
     assert [each.holder for each in decide(drained).taken_back] == ["x"]
 

@@ -80,6 +80,7 @@ SUB_STATUSES: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.LOST: "Lost",
     ReasonCode.PREEMPTED: "Evicted",
     ReasonCode.DRAINED: "Evicted",
+    ReasonCode.REQUEUED: "Evicted",
 }
 """SubStatuses; a job of another reason has none."""
 
@@ -90,7 +91,9 @@ _POD_STATUSES: Final[Mapping[ReplicaState, str]] = {
     ReplicaState.FAILED: "Failed",
     ReplicaState.STOPPED: "Failed",
 }
-_EVICTIONS: Final = frozenset({ReasonCode.PREEMPTED, ReasonCode.DRAINED, ReasonCode.NODE_LOST})
+_EVICTIONS: Final = frozenset(
+    {ReasonCode.PREEMPTED, ReasonCode.DRAINED, ReasonCode.REQUEUED, ReasonCode.NODE_LOST}
+)
 
 HISTORY: Final[Mapping[Event.Kind, str]] = {
     Event.Kind.SUBMITTED: "Queuing",
