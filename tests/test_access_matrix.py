@@ -154,6 +154,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "courier_here": ("get", E),
     "courier": ("post", N),
     "courier_fetch": ("get", N),
+    "tracking": ("post", N),
     "job_check": ("post", S),
     "job_fix": ("post", S),
     "job_form_panel": ("post", S),
@@ -557,6 +558,7 @@ class World:
             "courier": {"key": "b1-job1-1"},
             "api_secret": {"name": PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].name},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
+            "tracking": {"key": "b1-job1-1", "position": 0, "operation": "runs/create"},
         }
         if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
             return {"public_id": self._sweep().public_id}

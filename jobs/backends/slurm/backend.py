@@ -59,10 +59,18 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access, unix_users, visibility
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.identity.unix_users import Account
-from jobs.backends.slurm.script import containers, job_script, node_preflight, preview, staging
+from jobs.backends.slurm.script import (
+    containers,
+    environment,
+    job_script,
+    node_preflight,
+    preview,
+    staging,
+)
 from jobs.backends.slurm.sessions import ReplicaSessions
 from jobs.backends.slurm.status import cleanup, recovery, states, status_files
 from jobs.backends.slurm.status.recovery import PendingActions
+from jobs.backends.staging import tracking
 from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
 from jobs.node import credential_server
@@ -416,7 +424,10 @@ class SlurmBackend:
         user, mode = (account.pw_name, folder_access.READABLE) if account else ("", 0o600)
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
         attempts.write_text(folder / "script", text)
-        hidden = as_shell(submission.secret_variables())
+        secret = submission.secret_variables()
+        if environment.has_tracking(submission, self._config):
+            secret[tracking.TOKEN] = submission.tracking_token
+        hidden = as_shell(secret)
         if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):
             attempts.write_text(folder / "secrets", hidden, mode)
         for name, content in self._staging_secrets(submission):
