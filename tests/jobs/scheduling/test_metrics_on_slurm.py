@@ -15,7 +15,7 @@ from jobs import submission, training_metrics
 from jobs.access.attempt_tokens import Purpose, make_token
 from jobs.backends.base import Person, Submission
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script import environment, job_script
+from jobs.backends.slurm.script import job_script
 from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.logs import log_store
@@ -124,7 +124,6 @@ def test_script_names_the_console_unless_it_is_out_of_reach_or_the_job_has_a_ser
     text = job_script.render(sent, None, config)
     is_named = url.startswith("https:") and not own
     assert ("MLFLOW_TRACKING_URI=https://console.example.org/mlflow/b1-a-1/" in text) == is_named
-    assert environment.has_tracking(sent, config) == is_named
     assert "=token" not in text, "it is in a file of its own"
 
 
