@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
@@ -21,10 +21,18 @@ from jobs import clusters, facilities
 from jobs.backends import registry
 from jobs.backends.accounts import Accounting
 from jobs.backends.base import Unreachable
+from jobs.backends.measures import MeasuredElsewhere
 from jobs.backends.settings import InputKind, SettingField
+from jobs.scheduling import prometheus
 from quotas.admin.base import ModelAdmin
 from quotas.clusters import encrypted_settings, poll_interval
 from quotas.models import Cluster, Reservation, unixnames
+
+PROMETHEUS: Final = "metrics.prometheus"
+"""The setting that names a site's Prometheus."""
+
+SAVE_AND_TEST: Final = "quotas_cluster_save_and_test_prometheus"
+"""The button's name in a sent form."""
 
 LONG_SECRETS: Final = frozenset({"private_key"})
 """Settings of several lines that are shown as a mask."""
@@ -259,6 +267,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         "accounts",
     )
     form = ClusterForm
+    actions_submit_line = ("save_and_test_prometheus",)
 
     @property
     def conditional_fields(self) -> dict[str, str]:
@@ -272,6 +281,44 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **more: Any) -> Any:
         """Leave the fields of settings to the form, which makes them."""
         return super().get_form(request, obj, change, **{**more, "fields": ClusterForm.Meta.fields})
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Stay on the page after a test, whose results are shown there."""
+        if SAVE_AND_TEST in request.POST:
+            posted = request.POST.copy()
+            posted["_continue"] = "1"
+            request.POST = posted  # type: ignore[assignment]
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def has_test_prometheus_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Offer the test where the backend has a setting for a Prometheus."""
+        cluster = obj if isinstance(obj, Cluster) else Cluster.objects.filter(pk=obj).first()
+        if cluster is None or cluster.backend not in registry.names():
+            return False
+        has_setting = PROMETHEUS in registry.find(cluster.backend).labels
+        return has_setting and self.has_change_permission(request, cluster)
+
+    @admin.action(description=_("Save and test Prometheus"), permissions=["test_prometheus"])
+    def save_and_test_prometheus(self, request: HttpRequest, obj: Cluster) -> None:
+        """Ask the site's Prometheus each query of the saved settings, and show what it answered."""
+        try:
+            backend = clusters.backend_for(obj)
+        except (registry.NoSuchBackend, Unreachable) as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return
+        source = backend.metrics_source if isinstance(backend, MeasuredElsewhere) else None
+        if source is None:
+            self.message_user(request, gettext("Enter the address of Prometheus."), messages.ERROR)
+            return
+        for result in prometheus.check_queries(source):
+            level = messages.SUCCESS if result.is_good else messages.ERROR
+            self.message_user(request, str(result), level)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the settings between the cluster and what is known of it."""
