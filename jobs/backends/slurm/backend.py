@@ -33,6 +33,7 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
+from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.remote import attempts, records, relay_ingest
 from jobs.backends.remote.attempts import InvalidKey
@@ -45,6 +46,7 @@ from jobs.backends.slurm.client import (
     listing,
     nodes,
     prerequisites,
+    usage,
 )
 from jobs.backends.slurm.client.addresses import NodeAddresses
 from jobs.backends.slurm.client.commands import CommandController
@@ -379,6 +381,18 @@ class SlurmBackend:
     def read_accounts(self) -> AccountTree:
         """See `accounts.Accounting`.  By the command line always."""
         return associations.read_accounts(Programs(self._config))
+
+    def read_usage(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[AccountedUse]]:
+        """See `measures.Accounted`.  By the command line always."""
+        jobs = {job: self._number(job) for job in map(SlurmJob.of, handles)}
+        found: dict[Handle, Sequence[AccountedUse]] = {}
+        for few in _batches(list(jobs)):
+            steps = usage.read_steps(Programs(self._config), [jobs[job] for job in few])
+            for job in few:
+                record = read_record(self._folder(job.key))
+                if record is not None and jobs[job] in steps:
+                    found[job.handle] = usage.by_role(record, steps[jobs[job]])
+        return found
 
     def limit(self, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
         """See `accounts.Accounting`."""

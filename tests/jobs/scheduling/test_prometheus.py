@@ -127,7 +127,7 @@ def test_connection_test_names_what_is_wrong(source: MetricsSource, settings: La
         found = prometheus.check_queries(replace(source, **changes))
         return {str(each.params.get("metric", "")): str(each) for each in found}
 
-    assert results()["gpu_percent"] == "gpu_percent: 5 series of jobs."
+    assert results()["gpu_percent"] == "gpu_percent: 4 series of jobs."
     queries = {"cpu_seconds": "sum(", "memory_bytes": "absent_metric"}
     found = results(queries=queries, job_labels=("job_id",))
     assert found["gpu_percent"] == (
