@@ -180,9 +180,7 @@ def test_submit_of_random_search_creates_sweep_with_objective(call: Terminal) ->
     more = ("--early-stop", "9 1", "--at-once", "1", "--json")
     file = FILE % "true"
     assert call("submit", "-", "--trials", "2", stdin=file)[0] == 2
-    status, out, err = call(
-        "submit", "-", *search, "--early-stop", "9 1", "--at-once", "1", "--json", stdin=file
-    )
+    status, out, err = call("submit", "-", *search, *more, stdin=file)
     assert status == 0, err
     made = json.loads(out)
     sweep = Sweep.objects.get(public_id=made["id"])
