@@ -548,7 +548,7 @@ class World:
             return {argument: makers[page]()}
         if name.startswith(("asset", "api_asset")) and name != "assets":
             return self._of_asset(name)
-        words = {
+        words: dict[str, dict[str, Any]] = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},
             "client": {"name": wheel_builder.file_name()},
