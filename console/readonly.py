@@ -30,7 +30,7 @@ CHANGES_NOTHING: Final = frozenset(
         *("account_login", "account_logout", "account_reauthenticate"),
         *("mfa_authenticate", "mfa_reauthenticate"),
         *("login", "logout", "set_language", "set_theme", "banner_dismiss"),
-        "courier",  # what jobs that run on have to say
+        *("courier", "tracking"),  # what jobs that run on have to say
         *("job_check", "job_fix", "job_convert", "api_check", "api_convert", "job_files_zip"),
     }
 )

@@ -9,6 +9,7 @@ from jobs.assets.uploads import expiry
 from jobs.live import heartbeats, triggers
 from jobs.notifications import deliveries, routing, thresholds
 from jobs.scheduling import (
+    accounted_usage,
     asset_checks,
     cleanup,
     early_stop,
@@ -60,15 +61,16 @@ def dry_run(cluster_id: int) -> None:
 
 @shared_task
 def measure(cluster_id: int) -> None:
-    """Measure the use of the cluster's jobs."""
+    """Measure the use of the cluster's running jobs, and look up that of ended ones."""
     triggers.mark_started("measure", cluster_id)
     idle.watch(cluster_id)
+    accounted_usage.collect(cluster_id)
 
 
 @shared_task
 def sweep_measures() -> None:
-    """Trigger a measurement of every cluster with running jobs."""
-    for cluster_id in idle.due_clusters():
+    """Trigger a measurement of every cluster with running jobs, or with ended ones to look up."""
+    for cluster_id in {*idle.due_clusters(), *accounted_usage.due_clusters()}:
         triggers.trigger("measure", cluster_id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import node_relay
+from jobs.api import node_relay, tracking
 from jobs.web import (
     assets,
     channels,
@@ -134,6 +134,7 @@ urlpatterns = [
     path("courier/", node_relay.answer_node, name="courier_here"),
     path("courier/<slug:key>", node_relay.take_delivery, name="courier"),
     path("courier/<slug:key>/<path:name>", node_relay.fetch, name="courier_fetch"),
+    path("mlflow/<slug:key>/<int:position>/api/2.0/mlflow/<path:operation>", tracking.track, name="tracking"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
     path("workspaces/<slug:slug>/quotas", workspace_quotas.workspace_quotas, name="workspace_quotas"),

@@ -24,7 +24,8 @@ from django.conf import settings
 from django.core import serializers
 
 from jobs import submission
-from jobs.access.instance_roles import credentials, tokens
+from jobs.access.attempt_tokens import Purpose, make_token
+from jobs.access.instance_roles import credentials
 from jobs.access.instance_roles.credentials import CACHE
 from jobs.access.instance_roles.sts import Credentials
 from jobs.dialects.document import Document
@@ -238,7 +239,7 @@ def check(running: RoleJob, path: str) -> None:
     given.append(running.read(before=given[0]))
     secret = [value for each in given for value in (each.secret, each.token)]
     assert find_leaks(running, secret) == []
-    token = tokens.make_token(running.key)
+    token = make_token(running.key, Purpose.ROLE_CREDENTIALS)
     files = {Path(each).name for each in find_leaks(running, [token])}
     assert files == {"secrets.json", ".job-console-role-token"}
     identity = {"attempt": running.key, "replica": "0"}

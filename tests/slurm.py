@@ -87,6 +87,8 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={port}
 AccountingStoragePass={base}/munge/socket
 AccountingStorageTRES=gres/gpu,gres/gpu:a100
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
 AccountingStorageEnforce=associations,limits,qos"""
 DATABASE_DAEMON = """\
 AuthType=auth/munge

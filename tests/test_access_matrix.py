@@ -165,6 +165,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "courier_here": ("get", E),
     "courier": ("post", N),
     "courier_fetch": ("get", N),
+    "tracking": ("post", N),
     "job_check": ("post", S),
     "job_fix": ("post", S),
     "job_form_panel": ("post", S),
@@ -619,7 +620,7 @@ class World:
         about_quotas = name.startswith(("workspace_quota", "workspace_polic"))
         if about_quotas or (name.startswith(("asset", "api_asset")) and name != "assets"):
             return self._of_quota(name) if about_quotas else self._of_asset(name)
-        words = {
+        words: dict[str, dict[str, Any]] = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},
             "client": {"name": wheel_builder.file_name()},
@@ -629,6 +630,7 @@ class World:
             "courier": {"key": "b1-job1-1"},
             "api_secret": {"name": PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].name},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
+            "tracking": {"key": "b1-job1-1", "position": 0, "operation": "runs/create"},
         }
         if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
             return {"public_id": self._sweep().public_id}

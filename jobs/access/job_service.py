@@ -17,15 +17,16 @@ from typing import Any, Final, TypeAlias
 import structlog
 from django.db import DatabaseError
 
+from jobs.access import attempt_tokens
+from jobs.access.attempt_tokens import Purpose
 from jobs.access.gateway.asgi import Receive, Reply, Scope, Send, answer
-from jobs.access.instance_roles import answers, credentials, tokens
+from jobs.access.instance_roles import answers, credentials
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import Attempt, RamRole, Replica, TrainingSeries
 from jobs.node.network.request_head import MAX_BODY
 from jobs.node.network.service import ALIBABA_PATH, ATTEMPT, AWS_PATH, MLFLOW_PATH, REPLICA
 from jobs.states import REPLICA_TERMINAL, TERMINAL, State
 from jobs.tracking import mlflow
-from jobs.tracking.runs import TrackingError
 from jobs.training_metrics.series import Origin
 
 log = structlog.get_logger(__name__)
@@ -86,7 +87,8 @@ def give_alibaba_credentials(request: ServiceRequest) -> Mapping[str, Any]:
 
 def give_aws_credentials(request: ServiceRequest) -> Mapping[str, Any]:
     """Return credentials of the job's role as AWS's SDKs read them, to whoever shows the attempt's token."""
-    if not tokens.is_token(request.authorization, request.caller.attempt.key):
+    key = request.caller.attempt.key
+    if not attempt_tokens.is_token(request.authorization, key, Purpose.ROLE_CREDENTIALS):
         raise RequestRefused(HTTPStatus.UNAUTHORIZED)
     return _give_credentials(request, RamRole.Provider.AWS)
 
@@ -102,12 +104,10 @@ def track(operation: mlflow.Operation, request: ServiceRequest) -> Mapping[str, 
         attempt.job.run_number,
         TrainingSeries.Source.MLFLOW,
     )
-    try:
-        return operation(origin, mlflow.parse_request(request.query, request.body))
-    except TrackingError as error:
-        status = mlflow.STATUS.get(error.code, HTTPStatus.BAD_REQUEST)
-        content = {"error_code": error.code, "message": error.message}
-        raise RequestRefused(status, content) from error
+    status, content = mlflow.respond(operation, origin, request.query, request.body)
+    if status is not HTTPStatus.OK:
+        raise RequestRefused(status, content)
+    return content
 
 
 def _give_credentials(request: ServiceRequest, provider: RamRole.Provider) -> Mapping[str, Any]:

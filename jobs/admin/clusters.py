@@ -22,10 +22,18 @@ from jobs import clusters, facilities
 from jobs.backends import registry
 from jobs.backends.accounts import Accounting
 from jobs.backends.base import Unreachable
+from jobs.backends.measures import MeasuredElsewhere
 from jobs.backends.settings import InputKind, SettingField
+from jobs.scheduling import prometheus
 from quotas.admin.base import DELETE_SELECTED, ModelAdmin, display
 from quotas.clusters import encrypted_settings, poll_interval
 from quotas.models import Cluster, Reservation, unixnames
+
+PROMETHEUS: Final = "metrics.prometheus"
+"""The setting that names a site's Prometheus."""
+
+SAVE_AND_TEST: Final = "quotas_cluster_save_and_test_prometheus"
+"""The button's name in a sent form."""
 
 LONG_SECRETS: Final = frozenset({"private_key"})
 """Settings of several lines that are shown as a mask."""
@@ -297,6 +305,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         "accounts",
     )
     form = ClusterForm
+    actions_submit_line = ("save_and_test_prometheus",)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Leave deletion to a cluster's own page."""
@@ -315,6 +324,30 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         """Leave the fields of settings to the form, which makes them."""
         return super().get_form(request, obj, change, **{**more, "fields": ClusterForm.Meta.fields})
 
+    def has_test_prometheus_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Offer the test where the backend has a setting for a Prometheus."""
+        cluster = obj if isinstance(obj, Cluster) else Cluster.objects.filter(pk=obj).first()
+        if cluster is None or cluster.backend not in registry.names():
+            return False
+        has_setting = PROMETHEUS in registry.find(cluster.backend).labels
+        return has_setting and self.has_change_permission(request, cluster)
+
+    @admin.action(description=_("Save and test Prometheus"), permissions=["test_prometheus"])
+    def save_and_test_prometheus(self, request: HttpRequest, obj: Cluster) -> None:
+        """Ask the site's Prometheus each query of the saved settings, and show what it answered."""
+        try:
+            backend = clusters.backend_for(obj)
+        except (registry.NoSuchBackend, Unreachable) as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return
+        source = backend.metrics_source if isinstance(backend, MeasuredElsewhere) else None
+        if source is None:
+            self.message_user(request, gettext("Enter the address of Prometheus."), messages.ERROR)
+            return
+        for result in prometheus.check_queries(source):
+            level = messages.SUCCESS if result.is_good else messages.ERROR
+            self.message_user(request, str(result), level)
+
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the settings between the cluster and what is known of it."""
         own = [*(name for name in ClusterForm.Meta.fields if name != "config"), "save_untested"]
@@ -332,7 +365,11 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Name errors of the stored settings at the top of the page."""
+        """Name errors of the stored settings at the top of the page; stay on it after a test of Prometheus."""
+        if SAVE_AND_TEST in request.POST:
+            posted = request.POST.copy()
+            posted["_continue"] = "1"
+            request.POST = posted  # type: ignore[assignment]
         stored = self.get_object(request, unquote(object_id)) if object_id else None
         if stored is not None and request.method == "GET" and self.has_view_permission(request, stored):
             for text in clusters.describe_settings_problems(stored):

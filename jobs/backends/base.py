@@ -105,7 +105,8 @@ class Submission:
     `is_check` tells that the job only finds out whether its data can be had: it is looked at, not brought.
     `egress` is where its replicas may connect to, where the backend can tell (`supervisor.plan.NetworkPlan`).
     `role_provider` is the cloud of the job's role, "" where it has none that the console can assume, and
-    `role_token` what its programs show for credentials of it.
+    `role_token` what its programs show for credentials of it.  `tracking_token` is what they show at the
+    console's web address to log runs (MLflow), where they have no address of their own for that.
     """
 
     key: str
@@ -125,6 +126,7 @@ class Submission:
     egress: tuple[str, ...] = ("internet",)
     role_provider: str = ""
     role_token: str = field(default="", repr=False)
+    tracking_token: str = field(default="", repr=False)
 
     @property
     def is_restricted(self) -> bool:

@@ -64,6 +64,27 @@ class MeasuredElsewhere(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class AccountedUse:
+    """Usage of a role's replicas over their whole run, as the engine's accounting has it.
+
+    `cpu_s` are CPU seconds, the mean of its replicas; `memory_mib` is the most that one of them had.  Each is
+    None where it is not recorded.
+    """
+
+    role: str
+    cpu_s: float | None
+    memory_mib: int | None
+
+
+@runtime_checkable
+class Accounted(Protocol):
+    """A backend whose engine records what jobs have used."""
+
+    def read_usage(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[AccountedUse]]:
+        """Return the usage of ended attempts, as far as it is recorded.  Raises Unreachable."""
+
+
+@dataclass(frozen=True, slots=True)
 class KernelLog:
     """Lines of the GPU driver in the log of a node's kernel, and the bus address of each GPU by its index."""
 

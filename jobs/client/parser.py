@@ -136,8 +136,13 @@ def _submit_commands() -> Sequence[Command]:
         Command(
             "submit",
             _("submit a job file"),
-            ("submit job.json", "submit --detach job.sh"),
-            (*_file_options(), *_location_options()),
+            (
+                "submit job.json",
+                "submit --detach job.sh",
+                'submit job.json --param "env.LR = 0.1, 0.01" --at-once 2',
+                'submit job.json --param "env.LR = uniform(0, 1)" --trials 20 --objective "min loss"',
+            ),
+            (*_file_options(), *_sweep_options(), *_location_options()),
         ),
     )
 
@@ -313,6 +318,28 @@ def _location_options() -> Sequence[Option]:
         ),
         Option("--detach", action="store_true", help=_("submit without following the job")),
         _json_option(),
+    )
+
+
+def _sweep_options() -> Sequence[Option]:
+    """Return the options of a sweep, which are the lines of New job's sweep."""
+    return (
+        Option(
+            "--param",
+            metavar="NAME=VALUES",
+            action="append",
+            default=[],
+            help=_("sweep parameter with its values, or with a range for a random search"),
+        ),
+        Option("--trials", metavar="N", help=_("random search: number of jobs")),
+        Option("--seed", metavar="N", help=_("random search: the same seed draws the same values")),
+        Option("--objective", metavar='"min METRIC"', help=_("metric that decides which job is best")),
+        Option(
+            "--early-stop",
+            metavar='"STEP JOBS"',
+            help=_("stop a job from that step on if it is worse than the median of so many others"),
+        ),
+        Option("--at-once", type=int, metavar="N", help=_("maximum number of jobs at a time")),
     )
 
 

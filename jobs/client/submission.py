@@ -20,7 +20,10 @@ from jobs.states import TERMINAL, State
 
 STANDARD_INPUT: Final = "-"
 ARRAY: Final = "array_is_sweep"
-SWEEP_FIELDS: Final = ("file", "dialect", "workspace", "cluster", "quota", "template")
+SWEEP_FIELDS: Final = (
+    *("file", "dialect", "workspace", "cluster", "quota", "template"),
+    *("parameters", "at_once"),
+)
 PAUSE_S: Final = 2.0
 
 
@@ -30,7 +33,19 @@ def submit_command(console: Console, arguments: argparse.Namespace, screen: Scre
     data = sys.stdin.buffer.read() if from_stdin else Path(arguments.file).read_bytes()
     places = {name: getattr(arguments, name) for name in ("dialect", "cluster", "quota", "workspace")}
     body = {"file": _decode(data, arguments.file), **places}
+    if parameters := _sweep_parameters(arguments):
+        sweep = {**body, "parameters": parameters, "at_once": arguments.at_once}
+        return _submit_sweep(console, sweep, str(uuid.uuid4()), arguments, screen)
     return submit_file(console, body, arguments, screen)
+
+
+def _sweep_parameters(arguments: argparse.Namespace) -> str:
+    """Return the lines of a sweep as New job has them, "" where none is asked for."""
+    settings = {name: getattr(arguments, name) for name in ("trials", "seed", "objective", "early_stop")}
+    lines = [f"{name}: {value}" for name, value in settings.items() if value is not None]
+    if not arguments.param and (lines or arguments.at_once):
+        raise CommandFailure(_("A sweep needs parameters. Add --param NAME=VALUES."), 2)
+    return "\n".join([*arguments.param, *lines])
 
 
 def submit_file(console: Console, body: dict[str, Any], arguments: argparse.Namespace, screen: Screen) -> int:
@@ -70,7 +85,7 @@ def _submit_sweep(
     console: Console, body: Mapping[str, Any], key: str, arguments: argparse.Namespace, screen: Screen
 ) -> int:
     """Submit the file as a sweep, and follow it; the exit status."""
-    sweep_body = {name: body.get(name) for name in SWEEP_FIELDS}
+    sweep_body = {name: body[name] for name in SWEEP_FIELDS if name in body}
     sweep = console.post("/sweeps", sweep_body, headers={"Idempotency-Key": key})
     params = {
         "name": sweep["name"],

@@ -70,7 +70,7 @@ def relative_to_root(path: str) -> str:
     return path if shared and here.is_relative_to(shared) else ""
 
 
-def _root_of(live_path: str) -> tuple[Path, tuple[str, ...]]:
+def locate(live_path: str) -> tuple[Path, tuple[str, ...]]:
     """Return the folder that a live log has to lie in, and its path from there; raises Unsafe."""
     path, shared = PurePosixPath(live_path), settings.CONSOLE_SLURM_FOLDER
     root = jobs_root()
@@ -87,7 +87,7 @@ def open_live(live_path: str) -> Iterator[int]:
 
     Raises FileNotFoundError, or Unsafe for whatever else a job may have put in the way.
     """
-    root, parts = _root_of(live_path)
+    root, parts = locate(live_path)
     folder = open_folder(root)
     try:
         file = open_beneath(folder, parts)

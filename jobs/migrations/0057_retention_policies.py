@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0052_dataset_copies'),
+        ('jobs', '0056_queue_events'),
         ('quotas', '0026_cordoned_by_faults'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

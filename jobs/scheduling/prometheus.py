@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
-from urllib.parse import urlencode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode, urlsplit
 
 from jobs import egress
-from jobs.addresses import AddressError
+from jobs.addresses import PORTS, AddressError, Refused
 from jobs.backends.base import Handle, Unreachable
 from jobs.backends.measures import MeasuredElsewhere, Transferred, Use
 from jobs.backends.metrics_source import MetricsSource
+from jobs.messages.deliveries import delivery_message
+from jobs.messages.metrics_source import metrics_source_message
 from jobs.models import Attempt, Replica
 from jobs.states import ReplicaState
 
@@ -25,8 +28,19 @@ MOST_BYTES: Final = 16 << 20
 
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
+_CODES: Final[Mapping[int, str]] = {401: "credentials", 403: "credentials", 404: "not_found"}
+"""By the status of an answer that is not Prometheus' own."""
+
 Values = Mapping[tuple[str, str], float]
 """By the engine's number for the job and the node's short name."""
+
+
+class Unanswered(Unreachable):
+    """Prometheus did not answer a query; `code` and `params` are of `jobs.messages.metrics_source`."""
+
+    def __init__(self, code: str, params: Mapping[str, object]) -> None:
+        super().__init__(metrics_source_message(code, params))
+        self.code, self.params = code, params
 
 
 def measure(
@@ -54,34 +68,93 @@ def measure(
 
 
 def ask(source: MetricsSource, query: str) -> Values:
-    """Return the values of a query.  Raises Unreachable."""
-    body = urlencode({"query": query}).encode()
+    """Return the values of a query.  Raises Unanswered."""
+    return {
+        (job, _short(node)): value
+        for job, node, value in (_read(source, *each) for each in _fetch(source, query))
+        if job and node and math.isfinite(value)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The result of a query of a metric; `code` and `params` are of `jobs.messages.metrics_source`."""
+
+    code: str
+    params: Mapping[str, object]
+
+    @property
+    def is_good(self) -> bool:
+        """Tell whether it found series of jobs."""
+        return self.code == "ok"
+
+    def __str__(self) -> str:
+        return metrics_source_message(self.code, self.params)
+
+
+def check_queries(source: MetricsSource) -> list[QueryResult]:
+    """Return the result of each query, or of the connection alone where there is no answer at all."""
     try:
-        answer = egress.request(
-            "POST", f"{source.prometheus}/api/v1/query", headers=_FORM, body=body, most=MOST_BYTES
-        )
+        _fetch(source, "vector(1)")
+    except Unanswered as error:
+        return [QueryResult(error.code, error.params)]
+    return [_check_query(source, metric, query) for metric, query in source.list_queries().items()]
+
+
+def _check_query(source: MetricsSource, metric: str, query: str) -> QueryResult:
+    params: dict[str, object] = {"metric": metric}
+    try:
+        series = _fetch(source, query)
+    except Unanswered as error:
+        return QueryResult(error.code, {**params, **error.params})
+    if not series:
+        return QueryResult("no_series", params)
+    found = [_read(source, *each) for each in series]
+    names = sorted({name for labels, _value in series for name in labels})
+    for code, at, expected in (("no_job", 0, source.job_labels), ("no_node", 1, source.node_labels)):
+        if not any(each[at] for each in found):
+            told = {"expected": ", ".join(expected), "labels": ", ".join(names) or "–"}
+            return QueryResult(code, {**params, **told})
+    return QueryResult("ok", {**params, "count": sum(bool(job and node) for job, node, _value in found)})
+
+
+def _fetch(source: MetricsSource, query: str) -> list[tuple[Mapping[str, str], float]]:
+    """Return the labels and the value of each series of a query.  Raises Unanswered."""
+    body = urlencode({"query": query}).encode()
+    address = source.prometheus
+    try:
+        answer = egress.request("POST", f"{address}/api/v1/query", headers=_FORM, body=body, most=MOST_BYTES)
+    except Refused as error:
+        raise Unanswered("refused", {"entry": _egress_entry(address)}) from error
     except AddressError as error:
-        raise Unreachable(f"{source.prometheus}: {error}") from error
+        detail = delivery_message(error.code, error.detail)
+        raise Unanswered("away", {"address": address, "detail": detail}) from error
+    params: dict[str, object] = {"address": address, "status": answer.status}
+    if answer.status in _CODES:
+        raise Unanswered(_CODES[answer.status], params)
     try:
         found = json.loads(answer.body)
         if found["status"] != "success":
-            raise Unreachable(f"{source.prometheus}: {found['error']}")
-        return dict(_read(source, found["data"]["result"]))
+            raise Unanswered("query", {"detail": str(found["error"])})
+        return [(each["metric"], float(each["value"][1])) for each in found["data"]["result"]]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        status = f"{source.prometheus}: answers {answer.status}, which can't be read"
-        raise Unreachable(status) from error
+        raise Unanswered("unreadable", params) from error
 
 
-def _read(
-    source: MetricsSource, series: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[tuple[str, str], float]]:
-    for each in series:
-        labels = each["metric"]
-        job = next((labels[name] for name in source.job_labels if labels.get(name)), "")
-        node = next((labels[name] for name in source.node_labels if labels.get(name)), "")
-        value = float(each["value"][1])
-        if job and node and math.isfinite(value):
-            yield (job, _short(node)), value
+def _egress_entry(address: str) -> str:
+    """Return what CONSOLE_EGRESS_HOSTS would have to name."""
+    parts = urlsplit(address)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    if parts.scheme == "http":
+        return f"http://{host}:{parts.port or PORTS['http']}"
+    return f"{host}:{parts.port or PORTS['https']}"
+
+
+def _read(source: MetricsSource, labels: Mapping[str, str], value: float) -> tuple[str, str, float]:
+    """Return the job, the node and the value of a series, "" for a label that it does not have."""
+    job = next((labels[name] for name in source.job_labels if labels.get(name)), "")
+    node = next((labels[name] for name in source.node_labels if labels.get(name)), "")
+    return job, node, value
 
 
 def _short(node: str) -> str:

@@ -24,7 +24,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs.access.instance_roles import credentials, tokens
+from jobs.access import attempt_tokens
+from jobs.access.attempt_tokens import Purpose
+from jobs.access.instance_roles import credentials
 from jobs.assets import personal_secrets, resolution, site_storage
 from jobs.assets.uploads import supply
 from jobs.backends.base import (
@@ -316,7 +318,8 @@ def _submission(attempt: Attempt, avoided: Sequence[str] = ()) -> Submission:
         ),
         secrets={**personal_secrets.values_of(job.owner, spec), **job_secrets, **resolution.secrets_of(job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
-        role_token=tokens.make_token(attempt.key) if role else "",
+        role_token=attempt_tokens.make_token(attempt.key, Purpose.ROLE_CREDENTIALS) if role else "",
+        tracking_token=attempt_tokens.make_token(attempt.key, Purpose.TRACKING),
         uploads=supply.supply_trees(job),
         storage=site_storage.supply_mappings(job.cluster_id, job.workspace_id) if spec.mounts else {},
     )
@@ -343,7 +346,8 @@ def _reservations(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]
 
 def _list_secrets(submission: Submission) -> list[str]:
     """Return the values that logs must not show."""
-    return [*submission.secrets.values(), submission.endpoint_token, submission.role_token]
+    own = (submission.endpoint_token, submission.role_token, submission.tracking_token)
+    return [*submission.secrets.values(), *own]
 
 
 def _check_reserved(given: Iterable[_Given]) -> Iterator[bool]:

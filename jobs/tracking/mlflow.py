@@ -39,6 +39,17 @@ Params: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Origin, Params], Mapping[str, Any]]
 
 
+def respond(
+    operation: Operation, origin: Origin, query: bytes, body: bytes
+) -> tuple[HTTPStatus, Mapping[str, Any]]:
+    """Serve an operation for the job that asks; return the status and the object of the answer."""
+    try:
+        return HTTPStatus.OK, operation(origin, parse_request(query, body))
+    except TrackingError as error:
+        status = STATUS.get(error.code, HTTPStatus.BAD_REQUEST)
+        return status, {"error_code": error.code, "message": error.message}
+
+
 def parse_request(query: bytes, body: bytes) -> Params:
     """Return the parameters of a request, of its query and of its JSON object.  Raises TrackingError."""
     try:

@@ -1,7 +1,7 @@
 """TensorBoard's event files in the work folders of jobs: found, and read on from where the last pass ended.
 
-A work folder lies beside the logs of its attempt and is the job's own: it is walked and read through no
-symbolic link, and to limits.
+A work folder lies beside the logs of its run, on this machine or in the folder shared with Slurm's nodes.  It
+is the job's own: it is walked and read through no symbolic link, and to limits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MARK: Final = "events.out.tfevents."
 _LOGS: Final = "logs"
 _WORK: Final = "work"
 _OUTPUT: Final = ".output"
-"""Names in the folder of an attempt (jobs.node.supervisor.layout)."""
+"""Names in the folder of an attempt (jobs.node.supervisor.layout), and in that of a run on Slurm."""
 
 READ_BYTES: Final = 1 << 20
 MOST_FILES: Final = 50
@@ -109,11 +109,14 @@ def _list(live_path: str, folder: PurePosixPath) -> list[tuple[str, bool]]:
 
 def _open(live_path: str, path: PurePosixPath) -> int:
     """Open what lies in the work folder of a log's replica.  Raises OSError."""
-    log = PurePosixPath(live_path)
-    if log.is_absolute() or log.parent.name != _LOGS or ".." in log.parts:
-        raise FileNotFoundError(live_path)  # on another machine
-    work = (*log.parent.parent.parts, _WORK, log.name.removesuffix(_OUTPUT))
-    return log_store.open_beneath(log_store.open_folder(log_store.jobs_root()), (*work, *path.parts))
+    try:
+        root, parts = log_store.locate(live_path)
+    except log_store.Unsafe as error:
+        raise FileNotFoundError(live_path) from error
+    if parts[-2:-1] != (_LOGS,):
+        raise FileNotFoundError(live_path)
+    work = (*parts[:-2], _WORK, parts[-1].removesuffix(_OUTPUT))
+    return log_store.open_beneath(log_store.open_folder(root), (*work, *path.parts))
 
 
 def read_on(cursors: QuerySet[MetricsCursor], deadline: float = math.inf) -> bool:

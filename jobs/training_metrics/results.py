@@ -20,6 +20,9 @@ MOST_CHARTS: Final = 12
 MOST_DRAWN: Final = 400
 """Buckets of a curve."""
 
+DRAWN_DIGITS: Final = 7
+"""Significant digits of a value in a chart, whose legend shows six."""
+
 MOST_NAMES: Final = 100
 """Metrics that a list offers as columns."""
 
@@ -130,7 +133,7 @@ def list_charts(job: Job) -> list[TrainingChart]:
 
 def _chart(key: str, title: str, axis: str, curves: Mapping[str, Sequence[Bucket]]) -> TrainingChart:
     data = [{"label": label, "points": _points(buckets)} for label, buckets in curves.items()]
-    return TrainingChart(f"curve-{key}", title, axis, json.dumps(data))
+    return TrainingChart(f"curve-{key}", title, axis, json.dumps(data, separators=(",", ":")))
 
 
 def load_buckets(rows: Iterable[TrainingSeries]) -> dict[int, list[Bucket]]:
@@ -143,14 +146,23 @@ def load_buckets(rows: Iterable[TrainingSeries]) -> dict[int, list[Bucket]]:
 
 
 def _points(buckets: Sequence[Bucket]) -> list[tuple[float, float]]:
-    """Return the points of a curve; what lies between two steps comes as its extremes."""
+    """Return the points of a curve, as short as JSON has them.
+
+    What lies between two steps comes as its extremes.
+    """
     points: list[tuple[float, float]] = []
     for step, last, least, greatest in thin(buckets, MOST_DRAWN):
         if points and least < greatest:
             gap = step - points[-1][0]
-            points += [(step - 2 * gap / 3, least), (step - gap / 3, greatest)]
+            between = (step - 2 * gap / 3, step - gap / 3)
+            points += zip(map(round, between) if gap >= 3 else between, (least, greatest), strict=True)
         points.append((step, last))
-    return points
+    return [(_shorten(step), _shorten(float(f"{value:.{DRAWN_DIGITS}g}"))) for step, value in points]
+
+
+def _shorten(value: float) -> float:
+    """Return a whole number as an integer, which JSON writes without a fraction."""
+    return int(value) if value % 1 == 0 and abs(value) < 1e15 else value
 
 
 # --- several jobs ----------------------------------------------------------------------------------------

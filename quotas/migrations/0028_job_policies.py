@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('quotas', '0026_cordoned_by_faults'),
+        ('quotas', '0027_local_groups'),
     ]
 
     operations = [

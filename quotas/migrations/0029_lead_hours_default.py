@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('quotas', '0026_cordoned_by_faults'),
+        ('quotas', '0028_job_policies'),
     ]
 
     operations = [

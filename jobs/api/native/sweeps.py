@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.http import Http404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,9 +23,10 @@ from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
 from jobs.models import Sweep
-from jobs.submission.sweeps import arrays, commands, random_search
+from jobs.submission.sweeps import arrays, commands, parameter_text, random_search
 from jobs.submission.sweeps.expansion import MOST, CannotSweepError, Values
 from jobs.submission.sweeps.objective import LONGEST, Objective, Trial, list_trials
+from jobs.submission.sweeps.parameter_text import InvalidParameters, SweepValues
 from jobs.submission.sweeps.random_search import Kind, Range
 from quotas.access import Verb, can
 
@@ -81,6 +83,13 @@ class SweepRequestShape(shapes.ApiShape):
     at_once = serializers.IntegerField(min_value=1, max_value=MOST, allow_null=True, default=None)
     random = RandomSearchShape(allow_null=True, default=None, help_text="instead of grid and combinations")
     objective = ObjectiveShape(allow_null=True, default=None)
+    parameters = shapes.TextField(
+        max_length=parameter_text.LONGEST,
+        trim_whitespace=False,
+        allow_blank=True,
+        default="",
+        help_text="lines as on New job, instead of grid, combinations, random and objective",
+    )
     template = serializers.CharField(
         max_length=80,
         allow_null=True,
@@ -175,6 +184,7 @@ class Sweeps(NativeView):
     def post(self, request: Request) -> Response:
         """Accept all jobs of a sweep, or none."""
         data = SweepRequestShape.parse(request.data)
+        typed = _read_parameters(data) if data["parameters"].strip() else None
         drawn = data["random"]
         try:
             listed = _draw(drawn) if drawn else ()
@@ -182,14 +192,17 @@ class Sweeps(NativeView):
                 raise CannotSweepError(Problem("sweep_grid_or_list", "/parameters"))
         except CannotSweepError as error:
             return problems.refuse_file(data["file"], error.problems)
+        objective = Objective(**data["objective"]) if data["objective"] else None
+        if typed is not None:
+            objective = typed.objective
         sweep_request = commands.SweepRequest(
             Document(data["file"], data["dialect"]),
             submission.JobTarget(*(data[name] or "" for name in ("workspace", "cluster", "quota"))),
-            data["grid"],
-            listed or data["combinations"],
+            typed.grid if typed else data["grid"],
+            typed.listed if typed else listed or data["combinations"],
             data["at_once"],
             data["template"] or "",
-            objective=Objective(**data["objective"]) if data["objective"] else None,
+            objective=objective,
         )
         try:
             sweep, before = commands.submit(self.person, sweep_request, key_of(self))
@@ -282,6 +295,17 @@ def _find(view: NativeView, public_id: str, verb: Verb) -> Sweep:
     if verb is not Verb.LIST and sweep.owner_id != view.person.pk and not view.allows("admin"):
         raise MissingScope("admin")
     return sweep
+
+
+def _read_parameters(data: Mapping[str, Any]) -> SweepValues:
+    """Return the parameters that were sent as text.  Raises ValidationError."""
+    if any(data[name] for name in ("grid", "combinations", "random", "objective")):
+        detail = problems.one_of("parameters", "grid", "combinations", "random")
+        raise ValidationError({"parameters": [detail]})
+    try:
+        return parameter_text.parse_parameters(data["parameters"])
+    except InvalidParameters as error:
+        raise ValidationError({"parameters": [*error.messages]}) from error
 
 
 def _draw(drawn: Mapping[str, Any]) -> list[Values]:

@@ -19,7 +19,7 @@ from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
-from jobs.backends.staging import authfile, code_sources, software
+from jobs.backends.staging import authfile, code_sources, software, tracking
 from jobs.backends.staging import containers as staged_containers
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
@@ -49,9 +49,6 @@ from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
-
-TRACKING_URI: Final = "MLFLOW_TRACKING_URI"
-"""The variable by which MLflow's client finds the console."""
 
 _PROCESS_SHARE: Final = 8
 """A replica may have one part in so many of the processes that this machine can have."""
@@ -205,7 +202,7 @@ def make_plan(
         boot=processes.boot_id(),
         env={
             **(_custom_ports(spec, config, roles) if runtime.own_network else {}),
-            **({TRACKING_URI: f"http://{SERVICE}{MLFLOW_PATH}"} if runtime.own_network else {}),
+            **({tracking.URI: f"http://{SERVICE}{MLFLOW_PATH}"} if runtime.own_network else {}),
             **(role_credentials.variables_of(submission.role_provider) if runtime.own_network else {}),
             **({checkpoints.VARIABLE: layer.checkpoints} if layer.checkpoints else {}),
             **spec.env,

@@ -35,6 +35,7 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
+from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts, records, relay_ingest
@@ -48,6 +49,7 @@ from jobs.backends.slurm.client import (
     listing,
     nodes,
     prerequisites,
+    usage,
 )
 from jobs.backends.slurm.client.addresses import NodeAddresses
 from jobs.backends.slurm.client.commands import CommandController
@@ -62,10 +64,18 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access, unix_users, visibility
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.identity.unix_users import Account
-from jobs.backends.slurm.script import containers, job_script, node_preflight, preview, staging
+from jobs.backends.slurm.script import (
+    containers,
+    environment,
+    job_script,
+    node_preflight,
+    preview,
+    staging,
+)
 from jobs.backends.slurm.sessions import ReplicaSessions
 from jobs.backends.slurm.status import cleanup, recovery, states, status_files
 from jobs.backends.slurm.status.recovery import PendingActions
+from jobs.backends.staging import tracking
 from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
 from jobs.node import credential_server
@@ -387,6 +397,18 @@ class SlurmBackend:
         """See `accounts.Accounting`.  By the command line always."""
         return associations.read_accounts(Programs(self._config))
 
+    def read_usage(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[AccountedUse]]:
+        """See `measures.Accounted`.  By the command line always."""
+        jobs = {job: self._number(job) for job in map(SlurmJob.of, handles)}
+        found: dict[Handle, Sequence[AccountedUse]] = {}
+        for few in _batches(list(jobs)):
+            steps = usage.read_steps(Programs(self._config), [jobs[job] for job in few])
+            for job in few:
+                record = read_record(self._folder(job.key))
+                if record is not None and jobs[job] in steps:
+                    found[job.handle] = usage.by_role(record, steps[jobs[job]])
+        return found
+
     def limit(self, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
         """See `accounts.Accounting`."""
         associations.write_limits(Programs(self._config), account, limits, jobs_of_one)
@@ -432,7 +454,10 @@ class SlurmBackend:
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
         attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
         attempts.write_text(folder / "script", text)
-        hidden = as_shell(submission.secret_variables())
+        secret = submission.secret_variables()
+        if environment.has_tracking(submission, self._config):
+            secret[tracking.TOKEN] = submission.tracking_token
+        hidden = as_shell(secret)
         if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):
             attempts.write_text(folder / "secrets", hidden, mode)
         for name, content in self._staging_secrets(submission):

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
@@ -95,6 +96,11 @@ def _check_login(login: Login | None) -> Login | None:
     return login
 
 
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.endswith(".localhost") or host.startswith("127.")
+
+
 def _own_user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
@@ -175,6 +181,8 @@ class SlurmConfig(Settings):
             root = _check_folder(folder or str(home / "jobs"))
         except InvalidSettings as error:
             raise InvalidSettings(SettingProblem("folder", "no_path", error.problems[0].params)) from None
+        if _is_loopback(usual_url) and not values.get("nodes_folder"):
+            usual_url = ""  # on another node it would be that node
         values["console_url"] = values.get("console_url") or usual_url
         return cls(**{**values, "root": Path(root), "own": not folder})
 

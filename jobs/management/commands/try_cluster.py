@@ -7,8 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.backends.base import Checking, Person, Refused, Unreachable
+from jobs.backends.measures import MeasuredElsewhere
 from jobs.clusters import NoSuchBackend, backend_for
 from jobs.messages import reason_message
+from jobs.scheduling import prometheus
 from quotas.models import Cluster, User
 
 
@@ -31,6 +33,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no cluster {options['cluster']}.")
         try:
             backend = backend_for(cluster)
+            if isinstance(backend, MeasuredElsewhere) and backend.metrics_source is not None:
+                for result in prometheus.check_queries(backend.metrics_source):
+                    self.stdout.write(str(result))
             if not isinstance(backend, Checking):
                 raise CommandError(
                     f"Clusters of the kind {cluster.backend} need nothing that could be tried."

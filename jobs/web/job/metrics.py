@@ -188,7 +188,7 @@ def _describe(role: RoleSpec, replicas: Sequence[Sequence[Sample]]) -> str:
             "percent": _percent(max(cpus) * 10, role.resources.cpu_milli),
             "cores": amounts.quantity("cpu_milli", role.resources.cpu_milli),
         }
-        parts.append(_("%(percent)s%% of %(cores)s CPU") % words)
+        parts.append(_("%(percent)s%% of %(cores)s") % words)
     memory = [each.memory_mib for samples in replicas for each in samples if each.memory_mib is not None]
     if memory:
         parts.append(

@@ -29,6 +29,7 @@ from jobs.submission.checks.findings import Findings, examine, problems_of
 from jobs.submission.forms import SubmitForm, answers_of_link, dialect_choices, fill_template, new_key
 from jobs.submission.lineage import compare_with_job
 from jobs.submission.sweeps import arrays, commands
+from jobs.submission.sweeps.parameter_text import SweepValues
 from jobs.web.http import SignedIn, page, signed_in
 from jobs.web.new_job.copies import CodeChoice, code_choice, copy_job, free_name
 from jobs.web.new_job.drafts import draft_context, draft_url, find_origin, read_typed
@@ -37,7 +38,6 @@ from jobs.web.new_job.form.view import ADD, CONVERT, REMOVE, apply_posted, build
 from jobs.web.new_job.sweep_form import (
     SweepForm,
     SweepPart,
-    SweepValues,
     fill_part,
     has_parameters,
     initial_part,

@@ -28,10 +28,11 @@ from jobs.submission import builder, dry_runs
 from jobs.submission.checks import preview, suggested_actions
 from jobs.submission.checks.preview import Parameters, Preview, Unreadable
 from jobs.submission.checks.suggested_actions import SuggestedAction as Remedy
+from jobs.submission.sweeps.parameter_text import SweepValues
 from jobs.web.http import SignedIn, page, signed_in, text_response
 from jobs.web.job.pending_reason import SuggestedAction, suggest
 from jobs.web.new_job.drafts import find_origin, typed_document
-from jobs.web.new_job.sweep_form import SweepForm, SweepValues, has_parameters
+from jobs.web.new_job.sweep_form import SweepForm, has_parameters
 from quotas.models import User
 
 COST: Final = "cost"

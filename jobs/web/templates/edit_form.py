@@ -20,10 +20,10 @@ from jobs.jobtemplates.constraints import Constraint, unknown
 from jobs.messages.fieldnames import field_name
 from jobs.spec import JobSpec, RoleSpec
 from jobs.submission.forms import NUMBER, dialect_choices
+from jobs.submission.sweeps import parameter_text
 from jobs.submission.templates import About, Content
 from jobs.web.http import set_choices
-from jobs.web.new_job.sweep_form import EXAMPLE, parse_parameters
-from jobs.web.new_job.sweep_form import LONGEST as LONGEST_SWEEP
+from jobs.web.new_job.sweep_form import EXAMPLE, clean_parameters
 from quotas.access import managed_by
 from quotas.models import User, Workspace
 
@@ -103,7 +103,7 @@ class EditForm(forms.Form):
         label=_("Sweep parameters"),
         required=False,
         strip=False,
-        max_length=LONGEST_SWEEP,
+        max_length=parameter_text.LONGEST,
         widget=forms.Textarea({"rows": 3, "spellcheck": "false", "placeholder": EXAMPLE}),
         help_text=_("Users of the template are offered a sweep over these values."),
     )
@@ -148,7 +148,7 @@ class EditForm(forms.Form):
         """Parameters that can be read, if there are any."""
         text = str(self.cleaned_data["sweep"]).replace("\r\n", "\n")
         if text.strip():
-            parse_parameters(text)
+            clean_parameters(text)
         return text if text.strip() else ""
 
     def chosen_workspace(self) -> Workspace | None:

@@ -14,7 +14,8 @@ from django.utils import timezone
 from moto.server import ThreadedMotoServer
 from structlog.testing import capture_logs
 
-from jobs.access.instance_roles import credentials, sts, tokens
+from jobs.access.attempt_tokens import Purpose, make_token
+from jobs.access.instance_roles import credentials, sts
 from jobs.access.instance_roles.credentials import CredentialCache
 from jobs.models import AssetKind, AssetUse, Attempt, Job, RamRole
 from jobs.node.network.service import ALIBABA_PATH, AWS_PATH
@@ -82,7 +83,7 @@ def test_aws_credentials_are_given_for_the_token_of_the_attempt(
     job = make_job(State.RUNNING)
     make_role(job, "aws", moto_sts, session_s=2400)
     mine = attempt_of(job)
-    token = tokens.make_token(mine.key)
+    token = make_token(mine.key, Purpose.ROLE_CREDENTIALS)
     status, found = get(mine, AWS_PATH, token)
     assert status == 200
     assert sorted(found) == ["AccessKeyId", "Expiration", "SecretAccessKey", "Token"]
@@ -91,9 +92,12 @@ def test_aws_credentials_are_given_for_the_token_of_the_attempt(
     assert timedelta(seconds=2380) < left <= timedelta(seconds=2400)
     assert get(mine, AWS_PATH, token) == (200, found)
     other = attempt_of(make_job(State.RUNNING, quota=job.quota))
-    for wrong in ("", mine.key, f"{token}x", tokens.make_token(other.key)):
+    for wrong in ("", mine.key, f"{token}x", make_token(other.key, Purpose.ROLE_CREDENTIALS)):
         assert get(mine, AWS_PATH, wrong) == (401, {"error": "Unauthorized"})
-    assert get(other, AWS_PATH, tokens.make_token(other.key)) == (404, {"error": "Not Found"})
+    assert get(other, AWS_PATH, make_token(other.key, Purpose.ROLE_CREDENTIALS)) == (
+        404,
+        {"error": "Not Found"},
+    )
     assert get(mine) == (404, {"error": "Not Found"})
 
 

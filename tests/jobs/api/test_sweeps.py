@@ -121,3 +121,18 @@ def test_random_search_with_an_objective_shows_results_to_readers_alone(people: 
 def test_wrong_random_search_is_refused(people: People, wrong: dict[str, object]) -> None:
     assert problem(api(people.owner).post("sweeps", {"file": file(), **wrong}))["status"] == 400
     assert Job.objects.count() == 0
+
+
+def test_sweep_takes_the_lines_of_new_job(people: People) -> None:
+    lines = "priority = 1, 2, 3\ntrials: 2\nobjective: min val_loss\nearly_stop: 100 4"
+    given = {"file": file(), "parameters": lines, "at_once": 1}
+    made = body_of(api(people.owner).post("sweeps", given), 201)
+    assert (len(made["runs"]), made["at_once"]) == (2, 1)
+    assert made["objective"] == {"metric": "val_loss", "goal": "min", "stop_after": 100.0, "stop_jobs": 4}
+    for wrong, told in (
+        ({"parameters": "priority"}, "Line 1 is not a parameter with values."),
+        ({"grid": {"priority": [1]}}, "Exactly one of these is required: parameters, grid"),
+    ):
+        [found] = problem(api(people.owner).post("sweeps", {**given, **wrong}))["problems"]
+        assert found["pointer"] == "/parameters"
+        assert found["message"].startswith(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import pty
 import re
@@ -172,6 +173,20 @@ def test_submit_of_array_creates_sweep(call: Terminal) -> None:
         f"task {index} of 6 of {number}" for index in range(6)
     ]
     assert most_at_a_time(written) <= 2
+
+
+def test_submit_of_random_search_creates_sweep_with_objective(call: Terminal) -> None:
+    search = ("--param", "env.LR = uniform(0, 1)", "--trials", "2", "--objective", "min val_loss")
+    more = ("--early-stop", "9 1", "--at-once", "1", "--json")
+    file = FILE % "true"
+    assert call("submit", "-", "--trials", "2", stdin=file)[0] == 2
+    status, out, err = call("submit", "-", *search, *more, stdin=file)
+    assert status == 0, err
+    made = json.loads(out)
+    sweep = Sweep.objects.get(public_id=made["id"])
+    assert (sweep.objective, sweep.goal, sweep.stop_after, sweep.stop_jobs) == ("val_loss", "min", 9, 1)
+    assert (sweep.at_once, sweep.runs.count(), [*made["runs"][0]["values"]]) == (1, 2, ["env.LR"])
+    assert "2 jobs, at most 1 at a time" in err
 
 
 @pytest.mark.parametrize(

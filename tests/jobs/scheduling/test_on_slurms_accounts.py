@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from jobs.backends.base import Handle, Observation, Refused, Unreachable, Unseen
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.messages import reason_message
+from jobs.models import Attempt, Replica, ReplicaUsage
+from jobs.scheduling import accounted_usage
 from jobs.spec import Resources, RoleSpec
 from jobs.states import ReasonCode, ReplicaState, State
+from jobs.web.job.metrics import describe_usage
 from quotas.models import AuditEntry, Cluster, Membership, Quota
 from tests import slurm as slurms
-from tests.factories import make_cluster, make_quota, make_user, make_workspace
-from tests.jobs.backends.benches import replica, role
+from tests.factories import (
+    attempt_of,
+    make_cluster,
+    make_job,
+    make_quota,
+    make_spec,
+    make_user,
+    make_workspace,
+)
+from tests.jobs.backends.benches import replica, role, wait_until_over
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
@@ -283,3 +297,39 @@ def test_slurm_accounting_limits_are_shown_as_pending_reasons(bench: SlurmBench)
 
 def words(backend: SlurmBackend, handles: Iterable[Handle]) -> set[object]:
     return {seen.reason.params.get("slurm") for seen in look(backend, list(handles))}
+
+
+BUSY = """\
+python3 -c 'import time
+while time.process_time() < 0.8: pass'
+[ $SLURM_JOB_NAME = $APP_ID ] || exit 9
+"""
+
+
+@pytest.mark.django_db
+def test_usage_of_an_ended_job_comes_from_accounting(
+    bench: SlurmBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = (role(BUSY, name="busy", replicas=2), role("sleep 1", name="idle"))
+    handle = bench.backend.submit(bench.submission(*roles))
+    assert wait_until_over(bench.backend, handle, LONG).state is State.SUCCEEDED
+    spec = make_spec(roles=roles)
+    job = make_job(State.SUCCEEDED, spec=spec)
+    attempt = attempt_of(job)
+    now = timezone.now()
+    Attempt.objects.filter(pk=attempt.pk).update(handle=handle, ended_at=now)
+    Replica.objects.filter(attempt=attempt).update(started_at=now - timedelta(seconds=4), ended_at=now)
+    monkeypatch.setattr(accounted_usage, "backend_for", lambda _cluster: bench.backend)
+
+    def found() -> dict[tuple[str, int], ReplicaUsage]:
+        accounted_usage.collect(job.cluster_id)
+        rows = ReplicaUsage.objects.select_related("replica")
+        return {(each.replica.role, each.replica.index): each for each in rows}
+
+    uses = wait_for(found, LONG, 0.5)
+    assert {key for key in uses if key[0] == "busy"} == {("busy", 0), ("busy", 1)}
+    assert 0.7 < (uses["busy", 0].cpu_s or 0) < 2.4, "of each replica"
+    assert 17 < (uses["busy", 0].samples[-1].cpu or 0) < 60
+    assert accounted_usage.due_clusters() == []
+    told = describe_usage(job, spec)
+    assert re.fullmatch(r"\d+% of 0.1 CPU cores · at most \d+ MiB of 64 MiB", told["busy"]), told

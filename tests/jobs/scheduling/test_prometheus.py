@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.test import Client
 
 from jobs.backends.base import Handle, Unreachable
 from jobs.backends.metrics_source import MetricsSource
 from jobs.models import Job, Replica, ReplicaUsage
 from jobs.scheduling import idle, prometheus
 from jobs.states import ReplicaState, State
-from tests.factories import attempt_of, make_job, make_replica
+from tests.factories import attempt_of, make_cluster, make_job, make_replica, make_user
 from tests.ports import free_port
 from tests.required import skip_without
 from tests.waiting import wait_for
@@ -115,5 +117,53 @@ def test_usage_of_slurm_jobs_comes_from_prometheus(
 def test_prometheus_that_does_not_answer_or_refuses_a_query_is_unreachable(source: MetricsSource) -> None:
     with pytest.raises(Unreachable, match="parse error"):
         prometheus.ask(source, "sum(")
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable, match="CONSOLE_EGRESS_HOSTS"):
         prometheus.ask(MetricsSource("http://127.0.0.1:9"), "up")
+
+
+@pytest.mark.django_db
+def test_connection_test_names_what_is_wrong(source: MetricsSource, settings: LazySettings) -> None:
+    def results(**changes: Any) -> dict[str, str]:
+        found = prometheus.check_queries(replace(source, **changes))
+        return {str(each.params.get("metric", "")): str(each) for each in found}
+
+    assert results()["gpu_percent"] == "gpu_percent: 4 series of jobs."
+    queries = {"cpu_seconds": "sum(", "memory_bytes": "absent_metric"}
+    found = results(queries=queries, job_labels=("job_id",))
+    assert found["gpu_percent"] == (
+        "gpu_percent: no series has the job's number. Expected label: job_id. "
+        "Labels of the series: Hostname, hpc_job."
+    )
+    assert found["cpu_seconds"].startswith("cpu_seconds: Prometheus says: ")
+    assert found["memory_bytes"].startswith("memory_bytes: the query finds no series.")
+    assert "name. Expected label: host" in results(node_labels=("host",))["gpu_percent"]
+    port = free_port()
+    silent = {"prometheus": f"http://127.0.0.1:{port}"}
+    assert results(**silent)[""].startswith(
+        f"The console may not contact http://127.0.0.1:{port}. Add http://127.0.0.1:{port} to"
+    )
+    settings.CONSOLE_EGRESS_HOSTS = [*settings.CONSOLE_EGRESS_HOSTS, silent["prometheus"]]
+    assert results(**silent)[""].startswith(f"No answer from {silent['prometheus']}: Connection failed")
+    elsewhere = results(prometheus=f"{source.prometheus}/elsewhere")
+    assert elsewhere[""] == (
+        f"No Prometheus at {source.prometheus}/elsewhere (404). Enter the address before /api/v1/query."
+    )
+
+
+@pytest.mark.django_db
+def test_admin_saves_and_tests_the_prometheus_of_a_slurm_cluster_alone(source: MetricsSource) -> None:
+    slurm = make_cluster("hpc", backend="slurm", config={"metrics": {"prometheus": source.prometheus}})
+    local = make_cluster("here", backend="local")
+    client = Client()
+    client.force_login(make_user(admin=True))
+    address = "/admin/quotas/cluster/{}/change/"
+    assert "Save and test Prometheus" not in client.get(address.format(local.pk)).content.decode()
+    page = client.get(address.format(slurm.pk))
+    assert "Save and test Prometheus" in page.content.decode()
+    fields = {"slug": "hpc", "name": "HPC", "backend": "slurm", "admission": "engine", "cordon_percent": "0"}
+    config = json.dumps({"metrics": {"prometheus": source.prometheus, "node_labels": ["host"]}})
+    sent = {**fields, "config": config, "quotas_cluster_save_and_test_prometheus": "1"}
+    answer = client.post(address.format(slurm.pk), sent, follow=True)
+    assert answer.redirect_chain[-1][0] == address.format(slurm.pk), "stays on the page"
+    said = [str(each) for each in answer.context["messages"]]
+    assert any("gpu_percent: no series has the node's name." in each for each in said), said

@@ -100,7 +100,7 @@ class CommandController(Programs):
         )
 
     def _query_accounting(self, fields: Sequence[str], *options: str) -> Iterator[dict[str, str]] | None:
-        out = self.sacct("--duplicates", f"--format={','.join(fields)}", *options)
+        out = self.sacct("--allocations", "--duplicates", f"--format={','.join(fields)}", *options)
         return None if out is None else (_parse_row(line, fields) for line in out.splitlines())
 
     def queue(self) -> Iterator[QueuedJob]:

@@ -166,10 +166,8 @@ class Programs:
         return self._ask("squeue", "--noheader", "--states=all", *arguments)
 
     def sacct(self, *arguments: str) -> str | None:
-        """Return jobs of accounting; None where there is none.  Raises Unreachable."""
-        return self._of_accounting(
-            "sacct", "--noheader", "--parsable2", "--allocations", "--allusers", *arguments
-        )
+        """Return jobs and steps of accounting; None where there is none.  Raises Unreachable."""
+        return self._of_accounting("sacct", "--noheader", "--parsable2", "--allusers", *arguments)
 
     def sacctmgr(self, *arguments: str) -> str | None:
         """Return accounts and limits of accounting, likewise."""

@@ -16,6 +16,7 @@ from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
+from jobs.backends.staging import tracking
 from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
 from jobs.node.staging import mount_paths
@@ -86,12 +87,22 @@ def render_role(submission: Submission, place: int, config: SlurmConfig) -> Iter
     yield from (_export(name, value) for name, value in fixed_variables(submission, role, config).items())
     yield from _inner_locations(submission, config)
     yield from _replica_variables(spec, place)
+    if has_tracking(submission, config):
+        before = sum(each.replicas for each in spec.roles[:place])
+        url = shlex.quote(f"{config.console_url}/mlflow/{submission.key}")
+        yield f"export {tracking.URI}={url}/$(({before} + SLURM_PROCID))"
     given = {**spec.env, **role.env}
     yield from (_export(name, value) for name, value in given.items() if name not in FIXED)
     if role.resources.gpus:
         yield "export NVIDIA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-void} CUDA_DEVICE_ORDER=PCI_BUS_ID"
     else:
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
+
+
+def has_tracking(submission: Submission, config: SlurmConfig) -> bool:
+    """Return whether MLflow's client finds the console: where that has a token for it, and an address."""
+    named = bool(submission.tracking_token and config.console_url)
+    return named and not tracking.has_own_server(submission.spec)
 
 
 def _inner_locations(submission: Submission, config: SlurmConfig) -> Iterator[str]:

@@ -302,7 +302,9 @@ run_step() { # PLACE MODE SRUN-OPTION…: repeated where slurmctld was away and 
   local said tries=0
   while :; do
     said=$(stat -Lc %s /dev/stderr)
-    srun "${@:3}" bash -c "$(declare -f now written carry watching heard gone left provide_python timing stop_timing task); task \"\$@\"" \
+    # The step has a name for accounting, which its programs shall not take for the job's.
+    srun "--job-name=role-$1" "${@:3}" bash -c "$(printf 'SLURM_JOB_NAME=%q' "$SLURM_JOB_NAME")
+      $(declare -f now written carry watching heard gone left provide_python timing stop_timing task); task \"\$@\"" \
       bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
     child=$!
     while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done

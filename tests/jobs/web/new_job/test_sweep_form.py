@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django import forms
 from django.db import OperationalError
 
 from jobs import submission
 from jobs.jobtemplates import SHIPPED
 from jobs.models import Draft, Job, Sweep, TemplateUse
 from jobs.states import State
-from jobs.web.new_job.sweep_form import parse_parameters
+from jobs.submission.sweeps.parameter_text import InvalidParameters, parse_parameters
 from tests.factories import TEMPLATE_FILE, make_job, make_template
 from tests.jobs.web.conftest import People, browser, seen
 
@@ -262,7 +261,7 @@ def test_parameter_parser_reads_grid_and_listed_values(text: str, grid: Any, lis
     ],
 )
 def test_parameter_parser_rejects_invalid_text(text: str) -> None:
-    with pytest.raises(forms.ValidationError):
+    with pytest.raises(InvalidParameters):
         parse_parameters(text)
 
 

@@ -1,0 +1,16 @@
+"""The variables by which MLflow's client in a job finds the console, and proves which attempt it is of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.spec import JobSpec
+
+URI: Final = "MLFLOW_TRACKING_URI"
+TOKEN: Final = "MLFLOW_TRACKING_TOKEN"  # noqa: S105 a name
+
+
+def has_own_server(spec: JobSpec) -> bool:
+    """Return whether the job names a tracking server of its own, which must not get the console's token."""
+    given = {*spec.env, *spec.secret_env, *(name for role in spec.roles for name in role.env)}
+    return not given.isdisjoint({URI, TOKEN})
