@@ -166,8 +166,8 @@ def _search_blocks(blocks: Iterable[bytes], expression: str, most: int, deadline
         lines = grep.lines()
     found = []
     for line in lines:
-        block = bisect_right(starts, line.start) - 1
-        found.append(BlockMatch(block, line.start - starts[block], line.text.decode("utf-8", "replace")))
+        number = bisect_right(starts, line.start) - 1
+        found.append(BlockMatch(number, line.start - starts[number], line.text.decode("utf-8", "replace")))
     return found
 
 

@@ -117,6 +117,7 @@ def _find_links(person: User, events: Sequence[NotificationEvent]) -> _Links:
         {
             (job, number): Fault.from_json(fault).line
             for job, number, fault in attempts.values_list("job_id", "number", "fault")
+            if fault
         }
         if readable
         else {},

@@ -43,8 +43,9 @@ def _route(pk: int) -> bool:
     rules = list(_rules_of_named(event) if event.people else _rules_of_interested(event))
     people = {rule.channel.person_id for rule in rules if rule.channel.kind == Channel.Kind.PAGE}
     readers = [person for person in people if person]
-    if event.job_id in (sweeps := sweep_summaries.find_sweeps([event])):
-        sweep_summaries.renew(event, sweeps[event.job_id], readers)
+    sweep = sweep_summaries.find_sweeps([event]).get(event.job_id or 0)
+    if sweep is not None:
+        sweep_summaries.renew(event, sweep, readers)
     else:
         Notification.objects.bulk_create(
             [Notification(person_id=person, event=event) for person in readers], ignore_conflicts=True

@@ -48,9 +48,9 @@ def count_jobs(sweep: Sweep) -> dict[str, Any]:
 
 
 def renew(event: NotificationEvent, sweep: Sweep, people: Collection[int]) -> None:
-    """Bring the sweep's summary up to date after an event of one of its jobs, and show it to these people anew.
+    """Bring the sweep's summary up to date after an event of one of its jobs, and show it to people anew.
 
-    It holds the job that failed last.  For others who have it, it changes in place.
+    It holds the job that failed last.  For others than `people` who have it, it changes in place.
     """
     columns: dict[str, Any] = {"kind": Kind.SWEEP.value, "workspace_id": sweep.workspace_id, "routed": True}
     summary, _new = NotificationEvent.objects.get_or_create(key=f"sweep:{sweep.pk}", defaults=columns)

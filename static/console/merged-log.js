@@ -296,10 +296,12 @@ class MergedLog extends HTMLElement {
   #scrolled() {
     const scroller = this.find("scroll");
     const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+    const wasFollowing = this.#following;
     this.#following = below < AT_END_PX;
     this.find("end").hidden = this.#following;
     if (scroller.scrollTop < NEAR_EDGE_PX) void this.#readBack();
-    else if (below < NEAR_EDGE_PX && !this.#isOver) void this.#readOn();
+    // What is followed comes by itself; whoever comes back to the end may have missed lines.
+    else if (below < NEAR_EDGE_PX && !this.#isOver && !(wasFollowing && this.#following)) void this.#readOn();
   }
 }
 

@@ -46,9 +46,7 @@ _PICTURES: Final = (
 )
 DRAWING: Final = "image/svg+xml"
 _SVG_TAG: Final = re.compile(rb"<svg\b[^>]*>", re.IGNORECASE)
-_SVG_WIDTH: Final = re.compile(
-    rb"""\s(?:width|height)\s*=\s*["']\s*[0-9.]+(?:px|pt|pc|mm|cm|in|em|ex)?\s*["']"""
-)
+_SVG_LENGTH: Final = re.compile(rb"""\s(?:width|height)\s*=\s*["']\s*[0-9.]+[a-z]{0,2}\s*["']""")
 _DRAWING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!--|!DOCTYPE svg)", re.IGNORECASE)
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
 
@@ -105,9 +103,9 @@ def sentence_of(shut: FolderRefused) -> str:
 
 
 def has_size(data: bytes) -> bool:
-    """Tell whether a drawing says how large it is; a browser gives one that does not all the room there is."""
+    """Tell whether a drawing says how large it is; else a browser gives it all the room there is."""
     tag = _SVG_TAG.search(data)
-    return tag is not None and _SVG_WIDTH.search(tag[0]) is not None
+    return tag is not None and _SVG_LENGTH.search(tag[0]) is not None
 
 
 def picture_of(head: bytes, name: str) -> str:
