@@ -207,7 +207,7 @@ export class LogFind {
     found.textContent = clean.slice(at, at + wanted.length);
     const label = this.view.labelOf(match);
     if (label) button.append(label, " ");
-    button.append(from ? "…" : "", clean.slice(from, at), found, clean.slice(at + wanted.length, from + CLIP));
+    button.append(from ? "…" : "", clean.slice(from, at), ...(wanted ? [found] : []), clean.slice(at + wanted.length, from + CLIP));
     button.addEventListener("click", () => {
       this.list.querySelector("[aria-current]")?.removeAttribute("aria-current");
       button.setAttribute("aria-current", "true");
