@@ -62,6 +62,7 @@ class MergedReader:
         self._timer: asyncio.TimerHandle | None = None
         self._read_at = -LOOK_AGAIN_S
         self._rows: tuple[Job, MergedLogs | None] | None = None
+        self._is_fresh = False
         self._is_told_end = False
         self.over = False
         """Whether everything was sent and nothing can follow."""
@@ -73,7 +74,7 @@ class MergedReader:
             return b""
         try:
             answer = await run_in_thread(self._read)
-        except DatabaseError:
+        except (DatabaseError, Job.DoesNotExist):
             answer = None
         has_more = answer is not None and bool(answer["lines"])
         self._pause = SOONEST_S if has_more else min(LATEST_S, self._pause * 1.5)
@@ -96,33 +97,33 @@ class MergedReader:
             self.over = job.is_ended
             return None
         after = logs.cursor_of(self._wanted["after"])
-        if merged_logs.sizes(logs.streams) == after and not logs.is_over(job):
+        if merged_logs.sizes(logs.streams) != after:
+            answer = merged_responses.read_window(
+                job, logs, {"after": logs.format_cursor(after), "limit": str(LIMIT)}
+            )
+            self._wanted["after"] = answer["after"]
+            if answer["lines"]:
+                return answer
+        if self._has_newer_run(job, logs) or not logs.is_over(job):
             return None
-        answer = merged_responses.read_window(
-            job, logs, {"after": logs.format_cursor(after), "limit": str(LIMIT)}
-        )
-        self._wanted["after"] = answer["after"]
-        if answer["lines"]:
-            return answer
-        if not self._is_complete(job, logs):
-            return None
+        self.over = self._is_told_end
         if self._is_told_end:
-            self.over = job.is_ended
             return None
         self._is_told_end = True
-        return {**answer, "state": "complete"}
+        return merged_responses.read_window(job, logs, {"after": self._wanted["after"], "limit": "1"})
 
-    def _is_complete(self, job: Job, logs: MergedLogs) -> bool:
-        """Tell whether the run is read to its end; go over to the next one if there is one."""
-        if self._is_fixed:
-            return logs.is_over(job)
+    def _has_newer_run(self, job: Job, logs: MergedLogs) -> bool:
+        """Go over to the newest run if there is a newer one; looked for as often as the rows are read."""
+        if self._is_fixed or not self._is_fresh:
+            return False
+        self._is_fresh = False
         newest = merged_responses.find_logs(job, {})
         if newest is None or (newest.attempt, newest.run) == (logs.attempt, logs.run):
-            return logs.is_over(job)
+            return False
         self._wanted = {"after": newest.format_cursor(())}
-        self._read_at = -LOOK_AGAIN_S
+        self._rows = None
         self._is_told_end = False
-        return False
+        return True
 
     def _find(self) -> tuple[Job, MergedLogs | None]:
         """Return the job and its logs, as they were read a moment ago."""
@@ -132,5 +133,5 @@ class MergedReader:
             after = self._wanted["after"]
             query = {"after": after} if after != "start" else self._wanted
             self._rows = job, merged_responses.find_logs(job, query)
-            self._read_at = time.monotonic()
+            self._read_at, self._is_fresh = time.monotonic(), True
         return self._rows

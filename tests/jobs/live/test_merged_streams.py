@@ -88,6 +88,15 @@ def test_merged_stream_sends_existing_and_new_lines_and_resumes(
             assert read_lines(events, 1) == ([("main/1", "part four")], "1.1.10.14")
 
 
+def test_merged_logs_are_downloaded_as_text(sign_in: SignIn, people: People, job: Job, logs: TwoLogs) -> None:
+    logs.write(0, "one\n<b>\n")
+    logs.write(1, "two\nunfinished")
+    answer = sign_in(people.owner).get(f"/jobs/{job.public_id}/logs/merged", params={"download": "1"})
+    assert answer.text == "- main/0 one\n- main/0 <b>\n- main/1 two\n- main/1 unfinished\n"
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
 def test_merged_stream_tells_the_end_and_goes_on_with_the_next_attempt(
     listen: Callable[..., Any], job: Job, logs: TwoLogs
 ) -> None:

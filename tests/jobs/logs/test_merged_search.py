@@ -128,10 +128,6 @@ def test_merged_address_answers_searches_lines_and_text(people: People) -> None:
     assert client.get(address, {"q": "[ot]"}).json()["matches"] == []
     around = client.get(address, {"replica": "main/1", "offset": "4"}).json()
     assert "<b> error" in [each["text"] for each in around["lines"]]
-    text = client.get(address, {"download": "1"})
-    assert "attachment" in text.headers["Content-Disposition"]
-    content = b"".join(text.streaming_content)  # type: ignore[attr-defined]
-    assert content == b"- main/0 one\n- main/0 ValueError: x\n- main/1 two\n- main/1 <b> error\n"
     for wrong in ({"q": "(", "regex": "1"}, {"level": "x"}, {"replica": "main/9"}, {"after": "x", "q": "a"}):
         assert client.get(address, wrong).status_code == 400, wrong
     assert browser(people.stranger).get(address, {"q": "one"}).status_code == 404
