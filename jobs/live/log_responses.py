@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import quote
@@ -21,7 +22,7 @@ DEFAULT_LIMIT: Final = 256 * 1024
 MOST_MATCHES: Final = 1000
 LONGEST_WANTED: Final = 1000
 
-_HEADERS: Final = {
+LOG_HEADERS: Final = {
     # It is whatever a job wrote: text to look at, and nothing that a browser would act on.
     "Content-Type": "text/plain; charset=utf-8",
     "X-Content-Type-Options": "nosniff",
@@ -131,7 +132,7 @@ def _slice(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResp
     data = found.data
     if row is not None and log_request.has_times and len(data) == found.next_offset - found.offset:
         data = log_times.add_times(row, data, found.offset)
-    response = HttpResponse(data, headers=_HEADERS)
+    response = HttpResponse(data, headers=LOG_HEADERS)
     response.headers["X-Offset"] = str(found.offset)
     response.headers["X-Next-Offset"] = str(found.next_offset)
     response.headers["X-Size"] = str(found.size)
@@ -149,27 +150,46 @@ def _read(row: LogStream, log_request: LogRequest) -> log_store.Slice:
 
 
 def _search(row: LogStream | None, query: Mapping[str, str], log_request: LogRequest) -> HttpResponse:
-    text, level = query.get("q", "")[:LONGEST_WANTED], query.get("level", "")
-    if level and level not in pattern_search.LEVELS:
-        raise BadSearch(gettext("Unknown level. Known levels: error, warning."))
-    if row is None or not (text or level):
+    pattern = search_pattern(query)
+    if row is None or not pattern:
         return JsonResponse({"matches": [], "next_offset": None})
     most, start = max(1, min(log_request.limit, MOST_MATCHES)), max(0, log_request.offset)
     try:
-        if level or query.get("regex"):
-            found = pattern_search.search(row, pattern_search.LEVELS.get(level, text), start, most)
-        else:
-            found = log_search.search(row, text, start, most)
+        with explain_bad_search():
+            if query.get("level") or query.get("regex"):
+                found = pattern_search.search(row, pattern, start, most)
+            else:
+                found = log_search.search(row, query["q"][:LONGEST_WANTED], start, most)
     except log_store.Unsafe:
         found = log_search.Matches([], None)
+    matches = [{"offset": match.offset, "text": match.text} for match in found.found]
+    return JsonResponse({"matches": matches, "next_offset": found.next_offset})
+
+
+def search_pattern(query: Mapping[str, str]) -> str:
+    """Return the expression that `level`, or `q` with `regex` or as it is, asks for; "" for nothing.
+
+    Raises BadSearch.
+    """
+    text, level = query.get("q", "")[:LONGEST_WANTED], query.get("level", "")
+    if level and level not in pattern_search.LEVELS:
+        raise BadSearch(gettext("Unknown level. Known levels: error, warning."))
+    if level:
+        return pattern_search.LEVELS[level]
+    return text if query.get("regex") else pattern_search.escape(text)
+
+
+@contextmanager
+def explain_bad_search() -> Iterator[None]:
+    """Raise BadSearch, with a sentence, for an expression that can't be searched for."""
+    try:
+        yield
     except pattern_search.BadPattern as error:
         sentence = gettext("Invalid regular expression: %(problem)s.")
         raise BadSearch(sentence % {"problem": str(error).rstrip(".")}) from error
     except pattern_search.PatternTooSlow as error:
         sentence = gettext("This regular expression takes too long on this log. Use a simpler one.")
         raise BadSearch(sentence) from error
-    matches = [{"offset": match.offset, "text": match.text} for match in found.found]
-    return JsonResponse({"matches": matches, "next_offset": found.next_offset})
 
 
 def _line(row: LogStream | None, line: int | None, offset: int | None) -> HttpResponse:
@@ -196,7 +216,7 @@ def _times(row: LogStream | None, log_request: LogRequest) -> HttpResponse:
 
 def _download(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResponseBase:
     name = f"{job.name}.{log_request.role}-{log_request.index}.log"
-    headers = {**_HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    headers = {**LOG_HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
     if row is None:
         return HttpResponse(b"", headers=headers)
     try:

@@ -88,6 +88,33 @@ def read_before(streams: Sequence[LogStream | None], end: Cursor, limit: int) ->
     return _merge(streams, start, end, sum(end) - sum(start), most_lines=None)
 
 
+def iterate_lines(streams: Sequence[LogStream | None]) -> Iterator[MergedLine]:
+    """Yield every line that there is now, unfinished ones too."""
+    end = sizes(streams)
+    return _merge_lines(streams, tuple(0 for _ in end), end, has_open_lines=True)
+
+
+def cursor_at(streams: Sequence[LogStream | None], position: int, offset: int) -> Cursor:
+    """Return the cursor before the line at `offset` of one log: by time, where the others stand then."""
+    end = sizes(streams)
+    stream = streams[position]
+    moments = log_times.find_times(stream, offset, offset + 1) if stream is not None else []
+    ms = time_at(moments, offset)
+    found = [_offset_at(each, ms, end[number]) for number, each in enumerate(streams)]
+    found[position] = max(0, min(offset, end[position]))
+    return tuple(found)
+
+
+def _offset_at(stream: LogStream | None, ms: int, end: int) -> int:
+    """Return where the first line begins that came at `ms` or later; `end` where none did."""
+    if stream is None or not ms:
+        return 0
+    with log_times.open_times(stream) as index:
+        # What has no times comes before all that has.
+        offset = index.offset_at(ms) if index else None
+    return next_line(stream, end if offset is None else offset, end)
+
+
 # --- the beginning of a window ---------------------------------------------------------------------------
 
 
@@ -108,7 +135,7 @@ def _start_of(streams: Sequence[LogStream | None], end: Cursor, limit: int) -> C
             high = middle
     wanted = offsets_at(low if sum(end) - sum(offsets_at(low)) <= limit else high)
     if 0 < sum(end) - sum(wanted) <= 2 * limit:
-        start = tuple(map(_next_line, streams, wanted, end))
+        start = tuple(map(next_line, streams, wanted, end))
         if start != end:
             return start
     # Much came at the same moment, or at no known one: a share of each.
@@ -142,7 +169,7 @@ def _line_at(stream: LogStream | None, offset: int) -> int:
     return reach + newline + 1 if newline >= 0 or not reach else offset
 
 
-def _next_line(stream: LogStream | None, offset: int, end: int) -> int:
+def next_line(stream: LogStream | None, offset: int, end: int) -> int:
     """Return where the first line begins that begins at `offset` or behind it."""
     if stream is None or offset <= 0 or offset >= end:
         return max(0, min(offset, end))
@@ -170,21 +197,27 @@ def _merge(
     *,
     has_open_lines: bool = False,
 ) -> MergedWindow:
-    block = max(LEAST_BLOCK, min(MOST_BLOCK, AT_ONCE // max(1, len(streams))))
-    sources = [
-        _lines(stream, position, start[position], end[position], block, has_open_lines=has_open_lines)
-        for position, stream in enumerate(streams)
-        if stream is not None and start[position] < end[position]
-    ]
     lines: list[MergedLine] = []
     after, size = list(start), 0
-    for line in heapq.merge(*sources, key=lambda each: (each.ms, each.position, each.offset)):
+    for line in _merge_lines(streams, start, end, has_open_lines=has_open_lines):
         lines.append(line)
         after[line.position] = line.end
         size += line.end - line.offset
         if size >= limit or len(lines) == most_lines:
             break
     return MergedWindow(lines, start, tuple(after))
+
+
+def _merge_lines(
+    streams: Sequence[LogStream | None], start: Cursor, end: Cursor, *, has_open_lines: bool
+) -> Iterator[MergedLine]:
+    block = max(LEAST_BLOCK, min(MOST_BLOCK, AT_ONCE // max(1, len(streams))))
+    sources = [
+        _lines(stream, position, start[position], end[position], block, has_open_lines=has_open_lines)
+        for position, stream in enumerate(streams)
+        if stream is not None and start[position] < end[position]
+    ]
+    return heapq.merge(*sources, key=lambda each: (each.ms, each.position, each.offset))
 
 
 def _lines(
@@ -209,7 +242,7 @@ def _lines(
             if not is_whole and len(line) < LONGEST_LINE:
                 break
             # A clock that was set back, or bytes of an unknown time, don't go before the line before them.
-            earliest = max(earliest, _time_at(moments, at))
+            earliest = max(earliest, time_at(moments, at))
             if growing and newest < earliest <= newest + SETTLE_MS:
                 return
             yield MergedLine(earliest, position, at, at + len(line), line.removesuffix(b"\n"))
@@ -217,9 +250,10 @@ def _lines(
         rest = data[len(data) - (found.next_offset - at) :]
     if rest and (not growing or at + len(rest) < _size(stream)):
         moments = log_times.find_times(stream, at, at + len(rest))
-        yield MergedLine(max(earliest, _time_at(moments, at)), position, at, at + len(rest), rest)
+        yield MergedLine(max(earliest, time_at(moments, at)), position, at, at + len(rest), rest)
 
 
-def _time_at(moments: Sequence[LogMoment], offset: int) -> int:
+def time_at(moments: Sequence[LogMoment], offset: int) -> int:
+    """Return when the byte at `offset` came; Unix time in milliseconds, 0 if that is not known."""
     at = bisect_right(moments, offset, key=lambda each: each.offset)
     return moments[at - 1].ms if at else 0

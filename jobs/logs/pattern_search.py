@@ -132,6 +132,45 @@ def _find_first(parts: Iterable[bytes], expressions: Sequence[str], seconds: flo
     return bisect_right(starts, found.start) - 1, found.text.decode("utf-8", "replace").strip()
 
 
+@dataclass(frozen=True, slots=True)
+class BlockMatch:
+    """A matching line: the number of the block that it begins in, its position there, and its text."""
+
+    block: int
+    position: int
+    text: str
+
+
+def search_blocks(blocks: Iterable[bytes], pattern: str, most: int, seconds: float) -> list[BlockMatch]:
+    """Find at most `most` lines that match, ignoring the case; a line may go on in the next block.
+
+    Raises BadPattern, PatternTooSlow.
+    """
+    expression = translate(pattern)
+    if not _SLOTS.acquire(timeout=seconds + PATIENCE_S):
+        raise PatternTooSlow
+    try:
+        return _search_blocks(blocks, expression, most, time.monotonic() + seconds + PATIENCE_S)
+    finally:
+        _SLOTS.release()
+
+
+def _search_blocks(blocks: Iterable[bytes], expression: str, most: int, deadline: float) -> list[BlockMatch]:
+    starts, size = list[int](), 0
+    with _grep([expression], most, deadline, ignores_case=True) as grep:
+        assert grep.stdin is not None
+        with suppress(BrokenPipeError), grep.stdin as feed:
+            for block in blocks:
+                starts.append(size)
+                size += feed.write(block)
+        lines = grep.lines()
+    found = []
+    for line in lines:
+        number = bisect_right(starts, line.start) - 1
+        found.append(BlockMatch(number, line.start - starts[number], line.text.decode("utf-8", "replace")))
+    return found
+
+
 def escape(text: str) -> str:
     """Return the expression that matches a text as it is."""
     return _SPECIAL.sub(r"\\\g<0>", text)

@@ -65,6 +65,11 @@ _TITLES: Final[Mapping[str, tuple[str, ...]]] = {
         _("Channel %(channel)s was turned off: %(count)s consecutive messages could not be delivered."),
         _("A channel was turned off: messages could not be delivered."),
     ),
+    Kind.SWEEP: (
+        _("Sweep %(name)s: %(jobs_ended)s of %(jobs_total)s jobs ended, %(jobs_failed)s failed."),
+        _("Sweep %(name)s: %(jobs_ended)s of %(jobs_total)s jobs ended."),
+        _("Jobs of a sweep ended."),
+    ),
 }
 
 _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -77,6 +82,7 @@ _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
         _("Stop the job if it is no longer needed, so that others can use the resources."),
     ),
     Kind.CHANNEL_OFF: (_("Fix the cause, then turn the channel on again."),),
+    Kind.SWEEP: (_("Last failed: %(failed_name)s."),),
 }
 
 _RESOURCES: Final[Mapping[str, str]] = {
@@ -102,7 +108,8 @@ def _text(kind: str, params: Params, words: Mapping[str, object]) -> str:
     told = [str(params["text"])] if params.get("text") else []
     if params.get("reason"):
         told.append(reason_message(str(params["reason"]), params.get("reason_params") or {}))
-    if kind in _TEXTS and (text := say(_TEXTS[kind], words)):
+    is_empty = kind == Kind.SWEEP and not params.get("failed_name")
+    if kind in _TEXTS and not is_empty and (text := say(_TEXTS[kind], words)):
         told.append(text)
     return " ".join(told)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -27,19 +28,23 @@ class Kind(models.TextChoices):
     MAINTENANCE = "node.maintenance", _("Node or cluster maintenance")
     MESSAGE = "message", _("Message from an admin")
     CHANNEL_OFF = "channel.off", _("Notification channel turned off")
+    SWEEP = "sweep.ended", _("Jobs of a sweep ended")
 
 
 ALWAYS: Final = frozenset({Kind.MAINTENANCE, Kind.MESSAGE, Kind.CHANNEL_OFF})
 """Told to people by name: no rule can ask for these of others' jobs, and the page shows them in any case."""
 
-CHOICES: Final = tuple((kind.value, kind.label) for kind in Kind if kind is not Kind.CHANNEL_OFF)
+UNCHOSEN: Final = frozenset({Kind.CHANNEL_OFF, Kind.SWEEP})
+"""Kinds that no rule names: of a sweep those decide that its jobs have."""
+
+CHOICES: Final = tuple((kind.value, kind.label) for kind in Kind if kind not in UNCHOSEN)
 """Kinds that a rule may name."""
 
-ON_PAGE: Final = tuple(kind.value for kind in Kind if kind is not Kind.STARTED)
+ON_PAGE: Final = tuple(kind.value for kind in Kind if kind not in {Kind.STARTED, Kind.SWEEP})
 """Kinds of everybody's page until they choose otherwise."""
 
 SENT: Final = tuple(
-    kind.value for kind in Kind if kind not in {Kind.STARTED, Kind.AGAIN, Kind.FOUND, Kind.CHANNEL_OFF}
+    kind.value for kind in Kind if kind not in {Kind.STARTED, Kind.AGAIN, Kind.FOUND, *UNCHOSEN}
 )
 """Kinds of a new channel's rule."""
 
@@ -59,8 +64,10 @@ WARN: Final = frozenset(
 )
 
 
-def level(kind: str) -> str:
-    """Return its level: ok, info, warn or bad."""
+def level(kind: str, params: Mapping[str, Any]) -> str:
+    """Return the level of a notification: ok, info, warn or bad; a sweep's is bad once a job failed."""
+    if kind == Kind.SWEEP:
+        return "bad" if params.get("jobs_failed") else "ok"
     if kind in BAD:
         return "bad"
     if kind in WARN:

@@ -20,14 +20,16 @@ from jobs.models import (
     Attempt,
     Channel,
     Delivery,
+    DeliveryItem,
     Job,
     JobSecret,
     LogStream,
     NotificationEvent,
     PersonalSecret,
+    Sweep,
 )
 from jobs.models.kinds import BAD, Kind, level
-from jobs.notifications import routing, times
+from jobs.notifications import routing, sweep_summaries, times
 from jobs.notifications.message import Message, MessageLine
 from jobs.states import State
 from quotas.access import Verb, can
@@ -60,13 +62,14 @@ def compose(delivery: Delivery) -> Message | None:
         if not lines:
             return None
         unconfirmed = channel.kind == Channel.Kind.EMAIL and channel.verified_at is None
-        jobs = {line.details.get("job", {}).get("id") for line in lines}
+        about = (line.details.get("job") or line.details.get("sweep") or {} for line in lines)
+        threads = {each.get("id") for each in about}
         return Message(
             id=str(delivery.public_id),
             at=delivery.created_at,
             lines=lines,
             url=absolute(reverse("notifications")),
-            thread=str(jobs.pop() or "") if len(jobs) == 1 else "",
+            thread=str(threads.pop() or "") if len(threads) == 1 else "",
             unsubscribe=absolute(reverse("unsubscribe", args=[ticket(channel, "off")])),
             confirm=absolute(reverse("channel_confirm", args=[ticket(channel, "on")])) if unconfirmed else "",
         )
@@ -107,11 +110,40 @@ def _lines(delivery: Delivery) -> list[MessageLine]:
         "event__job__quota",
         "event__quota__cluster",
     ).order_by("id")
+    channel = delivery.channel
+    known = [item for item in items if routing.may_know(channel, item.event)]
+    groups: dict[object, list[DeliveryItem]] = {}
+    # A program that listens gets each job; people get one line for a sweep's.
+    is_program = channel.kind == Channel.Kind.WEBHOOK
+    sweeps = {} if is_program else sweep_summaries.find_sweeps(item.event for item in known)
+    for item in known:
+        sweep = sweeps.get(item.event.job_id or 0) if item.event.kind in sweep_summaries.ENDS else None
+        groups.setdefault(sweep or item.pk, []).append(item)
     return [
-        _compose_line(delivery.channel, item.event, log=item.log_lines)
-        for item in items
-        if routing.may_know(delivery.channel, item.event)
+        _compose_sweep(channel, sweep, group)
+        if isinstance(sweep, Sweep) and len(group) > 1
+        else _compose_line(channel, group[0].event, log=group[0].log_lines)
+        for sweep, group in groups.items()
     ]
+
+
+def _compose_sweep(channel: Channel, sweep: Sweep, items: Sequence[DeliveryItem]) -> MessageLine:
+    """Return the line for several jobs of a sweep that ended: how many by now, and the first that failed."""
+    params = sweep_summaries.count_jobs(sweep)
+    failed = next((item for item in items if item.event.kind == Kind.FAILED), None)
+    first = _compose_line(channel, (failed or items[-1]).event, log=bool(failed and failed.log_lines))
+    return MessageLine(
+        id=items[-1].event.pk,
+        kind=Kind.SWEEP.value,
+        level=level(Kind.SWEEP, params),
+        at=items[-1].event.at,
+        title=notification_words(Kind.SWEEP, params).title,
+        text=first.title if failed else "",
+        place=f"{sweep.owner.get_username()} · {sweep.workspace.title}",
+        url=absolute(reverse("sweep", args=[sweep.public_id])),
+        log=first.log,
+        details={"sweep": {"id": sweep.public_id, "name": sweep.name}},
+    )
 
 
 def _compose_line(channel: Channel, event: NotificationEvent, *, log: bool) -> MessageLine:
@@ -123,7 +155,7 @@ def _compose_line(channel: Channel, event: NotificationEvent, *, log: bool) -> M
     return MessageLine(
         id=event.pk,
         kind=event.kind,
-        level=level(event.kind),
+        level=level(event.kind, event.params),
         at=event.at,
         title=words.title,
         text=words.text,

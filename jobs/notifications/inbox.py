@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from django.db.models.functions import Now
 
+from jobs.fault_tolerance.decisions import Fault
 from jobs.messages.notifications import NotificationWords, notification_words
-from jobs.models import Job, Notification
+from jobs.models import Attempt, Job, Notification, NotificationEvent, Sweep
 from jobs.models.kinds import Kind, level
+from quotas.access import Verb, those
 from quotas.models import User
 
 COUNTED: Final = 100
@@ -27,15 +29,18 @@ MOST: Final = 500
 GROUPED: Final = 4
 """Length of a run of the same kind that is shown as one."""
 
-_ALONE: Final = frozenset({Kind.MAINTENANCE, Kind.MESSAGE, Kind.CHANNEL_OFF, Kind.QUOTA})
+_ALONE: Final = frozenset({Kind.MAINTENANCE, Kind.MESSAGE, Kind.CHANNEL_OFF, Kind.QUOTA, Kind.SWEEP})
 """Kinds that are never grouped."""
+
+_WITH_LINE: Final = frozenset({Kind.FAILED, Kind.SWEEP})
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationRow:
-    """A notification as the page shows it; `job` is empty where the person may not see it.
+    """A notification as the page shows it; `job` and `sweep` are empty where the person may not see them.
 
-    `others` are the earlier ones of its group.
+    `line` is the line of the log that says why the job failed, if the person may read that.  `others` are the
+    earlier ones of its group.
     """
 
     pk: int
@@ -45,6 +50,8 @@ class NotificationRow:
     told: NotificationWords
     unread: bool
     job: str
+    sweep: str = ""
+    line: str = ""
     others: Sequence[NotificationRow] = ()
 
 
@@ -67,9 +74,8 @@ def list_notifications(person: User, before: int = 0) -> NotificationPage:
     """Return the person's notifications older than number `before`; all of them for 0."""
     rows = Notification.objects.filter(person=person).select_related("event").order_by("-id")
     found = list((rows.filter(pk__lt=before) if before else rows)[: MOST + 1])
-    jobs = [row.event.job_id for row in found if row.event.job_id]
-    seen = dict(Job.objects.visible_to(person).filter(pk__in=jobs).values_list("pk", "public_id"))
-    grouped = _group([_row(row, seen) for row in found[:MOST]])
+    links = _find_links(person, [row.event for row in found])
+    grouped = _group([_row(row, links) for row in found[:MOST]])
     shown = grouped[:PAGE]
     is_all = len(found) <= MOST and len(grouped) <= PAGE
     return NotificationPage(shown, 0 if is_all else min(row.pk for row in (shown[-1], *shown[-1].others)))
@@ -87,16 +93,50 @@ def _group(rows: Sequence[NotificationRow]) -> list[NotificationRow]:
     return found
 
 
-def _row(notification: Notification, jobs: dict[int, str]) -> NotificationRow:
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """What the person may see of what the notifications are about, by key."""
+
+    jobs: Mapping[int, str]
+    sweeps: Collection[str]
+    lines: Mapping[tuple[int, int], str]
+    """The line that says why, by a failed job and the number of its attempt."""
+
+
+def _find_links(person: User, events: Sequence[NotificationEvent]) -> _Links:
+    seen = Job.objects.visible_to(person).filter(pk__in=[each.job_id for each in events if each.job_id])
+    jobs = {job.pk: job for job in seen.only("public_id", "owner", "workspace", "visibility")}
+    names = [each.params.get("sweep", "") for each in events if each.kind == Kind.SWEEP]
+    sweeps = Sweep.objects.visible_to(person).filter(public_id__in=names).values_list("public_id", flat=True)
+    failed = {each.job_id for each in events if each.kind in _WITH_LINE}
+    readable = those(person, Verb.READ, [job for pk, job in jobs.items() if pk in failed])
+    attempts = Attempt.objects.filter(job__in=readable).exclude(fault=None)
+    return _Links(
+        {pk: job.public_id for pk, job in jobs.items()},
+        set(sweeps) if names else (),
+        {
+            (job, number): Fault.from_json(fault).line
+            for job, number, fault in attempts.values_list("job_id", "number", "fault")
+            if fault
+        }
+        if readable
+        else {},
+    )
+
+
+def _row(notification: Notification, links: _Links) -> NotificationRow:
     event = notification.event
+    job, attempt, sweep = event.job_id or 0, event.params.get("attempt"), event.params.get("sweep", "")
     return NotificationRow(
         pk=notification.pk,
         kind=event.kind,
         at=event.at,
-        level=level(event.kind),
+        level=level(event.kind, event.params),
         told=notification_words(event.kind, event.params),
         unread=notification.read_at is None,
-        job=jobs.get(event.job_id or 0, ""),
+        job=links.jobs.get(job, ""),
+        sweep=sweep if sweep in links.sweeps else "",
+        line=links.lines.get((job, attempt), "") if event.kind in _WITH_LINE and attempt else "",
     )
 
 

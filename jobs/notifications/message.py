@@ -32,8 +32,8 @@ class MessageLine:
 class Message:
     """A message.  `id` is the same at every try.
 
-    `thread` is the same for all messages of one job, and empty when it is about several.  With `confirm`, the
-    link that confirms an address, the message is about nothing else.
+    `thread` is the same for all messages of one job or sweep, and empty when it is about several.  With
+    `confirm`, the link that confirms an address, the message is about nothing else.
     """
 
     id: str

@@ -14,7 +14,7 @@ from jobs.faults import fault
 from jobs.live import bus
 from jobs.models import Channel, DeliveryItem, Job, Notification, NotificationEvent, NotificationRule
 from jobs.models.kinds import ALWAYS, ON_PAGE, Kind
-from jobs.notifications import alerts, times
+from jobs.notifications import alerts, sweep_summaries, times
 from jobs.states import TERMINAL, ReasonCode
 from quotas.access import MANAGERS, is_active, role_in
 from quotas.models import Membership, User
@@ -42,12 +42,16 @@ def _route(pk: int) -> bool:
         return False
     rules = list(_rules_of_named(event) if event.people else _rules_of_interested(event))
     people = {rule.channel.person_id for rule in rules if rule.channel.kind == Channel.Kind.PAGE}
-    Notification.objects.bulk_create(
-        [Notification(person_id=person, event=event) for person in people if person],
-        ignore_conflicts=True,
-    )
+    readers = [person for person in people if person]
+    sweep = sweep_summaries.find_sweeps([event]).get(event.job_id or 0)
+    if sweep is not None:
+        sweep_summaries.renew(event, sweep, readers)
+    else:
+        Notification.objects.bulk_create(
+            [Notification(person_id=person, event=event) for person in readers], ignore_conflicts=True
+        )
     _add_items(event, [rule for rule in rules if rule.channel.kind != Channel.Kind.PAGE])
-    for workspace_id, names in _listeners(event, [person for person in people if person]).items():
+    for workspace_id, names in _listeners(event, readers).items():
         bus.publish_on_commit(workspace_id, *names)
     fault("route.before_commit")
     return True

@@ -17,6 +17,7 @@ from jobs.live.inbox import Inbox
 from jobs.live.limits import RETRY_AFTER_S, LimitReached
 from jobs.live.log_reader import LogReader, parse_log_request
 from jobs.live.log_responses import BadNumber
+from jobs.live.merged_reader import MergedReader, parse_merged_request
 from jobs.models import Job
 from jobs.submission.access import find_job
 from quotas.access import Verb
@@ -78,12 +79,20 @@ async def live(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 async def job_stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
-    """Stream changes of one job and, with `log=ROLE/INDEX`, its log from `offset=` on."""
+    """Stream changes of one job and, with `log=ROLE/INDEX`, its log from `offset=` on.
+
+    With `merged=1` the logs of all replicas from the cursor `after=` on.
+    """
     try:
-        log = parse_log_request(request.GET.dict(), request.headers.get("Last-Event-ID", ""))
-        visit, job = await sync_to_async(_at_job)(request, public_id, Verb.READ if log else Verb.LIST)
+        last = request.headers.get("Last-Event-ID", "")
+        log = parse_log_request(request.GET.dict(), last)
+        merged = parse_merged_request(request.GET.dict(), last)
+        verb = Verb.READ if log or merged is not None else Verb.LIST
+        visit, job = await sync_to_async(_at_job)(request, public_id, verb)
 
         def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[EventSource]:
+            if merged is not None:
+                return [inbox, MergedReader(job, merged, wake)]
             return [inbox, LogReader(job, *log, wake)] if log else [inbox]
 
         only = frozenset({bus.job_name(job.public_id), "jobs"})

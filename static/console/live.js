@@ -7,34 +7,24 @@
  *   reset    the page is too old for what the stream still has: everything is fetched anew; id as above
  *   state    (the API's own stream) something about this job changed
  *   log      data: a JSON string; id: "<attempt>.<run>.<offset after it>"
+ *   merged   data: lines of all replicas (merged-log.js); id: the cursor after them
  *   end      the log is complete
  *   ping     nothing but a sign of life, at least every 2 s
  *
  * It never leaves reconnecting to the browser: a new connection asks for what came after the last id
- * (`since=`), and for the log from the byte after the last one shown (`offset=`), so there is no gap and no
- * repeat. When it fails again and again, the same fragments are polled.
+ * (`since=`), and for the log from what comes after the last line shown (`offset=`, `after=`), so there is no gap and
+ * no repeat. When it fails again and again, the same fragments are polled.
  */
 
 import { refresh, refreshAll, refreshHidden, rest } from "./refresh.js";
 import { LiveStatus } from "./livestatus.js";
 
 /**
- * @typedef {object} LogPosition
- * @property {number} attempt 0 when not known
- * @property {number} run 0 when not known
- * @property {number} offset the byte after the last one that is known
- *
- * @typedef {object} LogChunk
- * @property {number} attempt
- * @property {number} run
- * @property {number} end the byte after it
- * @property {string} text
- *
  * @typedef {object} LogFollower
  * @property {string} url the stream that carries its log
- * @property {string} log "ROLE/INDEX"
- * @property {() => Promise<LogPosition | null>} position asked before each connection; null: nothing to follow
- * @property {(chunk: LogChunk) => void} onChunk
+ * @property {() => Promise<Record<string, string> | null>} query where to go on, as the stream's query, asked before
+ *   each connection; null: nothing to follow
+ * @property {(data: string, id: string) => void} onData a `log` or `merged` event
  * @property {() => void} onEnd
  * @property {(connected: boolean) => void} onConnection
  */
@@ -48,7 +38,6 @@ const POLL_AFTER_FAILURES = 3;
 const LOG_FIRST_MS = 300;
 
 const STREAM_ID = /^\d+-\d+$/;
-const LOG_ID = /^(\d+)\.(\d+)\.(\d+)$/;
 
 class Live {
   #pageUrl = "";
@@ -89,7 +78,7 @@ class Live {
     setInterval(() => document.hidden && refreshHidden(), POLL_HIDDEN_MS);
     if (document.hidden) return;
     // A log that is about to be followed connects by itself, and this connection would be closed at once.
-    if (document.querySelector("log-view")) this.#retry = window.setTimeout(() => this.#connect(), LOG_FIRST_MS);
+    if (document.querySelector("log-view, merged-log")) this.#retry = window.setTimeout(() => this.#connect(), LOG_FIRST_MS);
     else void this.#connect();
   }
 
@@ -159,18 +148,13 @@ class Live {
 
   /** @returns {Promise<string>} */
   async #url() {
-    const position = (await this.#log?.position()) ?? null;
+    const position = (await this.#log?.query()) ?? null;
     this.#carriesLog = position !== null;
     const base = position && this.#log ? this.#log.url : this.#pageUrl;
     if (!base) return "";
     const url = new URL(base, location.href);
     if (this.#since) url.searchParams.set("since", this.#since);
-    if (position && this.#log) {
-      url.searchParams.set("log", this.#log.log);
-      url.searchParams.set("offset", String(position.offset));
-      if (position.attempt) url.searchParams.set("attempt", String(position.attempt));
-      if (position.run) url.searchParams.set("run", String(position.run));
-    }
+    for (const [name, value] of Object.entries(position ?? {})) url.searchParams.set(name, value);
     return url.href;
   }
 
@@ -215,11 +199,12 @@ class Live {
         refreshAll();
       });
     }
-    source.addEventListener("log", (event) => {
-      this.#heard();
-      const [, attempt, run, end] = LOG_ID.exec(event.lastEventId) ?? [];
-      if (end !== undefined) this.#log?.onChunk({ attempt: Number(attempt), run: Number(run), end: Number(end), text: JSON.parse(event.data) });
-    });
+    for (const name of ["log", "merged"]) {
+      source.addEventListener(name, (event) => {
+        this.#heard();
+        this.#log?.onData(event.data, event.lastEventId);
+      });
+    }
     source.addEventListener("end", () => {
       this.#heard();
       this.#log?.onEnd();

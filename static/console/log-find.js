@@ -1,19 +1,27 @@
 // @ts-check
 /**
  * Finding text, a regular expression or a level in a log: the server looks through all of it.
- * `GET <logs url>?role=&index=&attempt=&run=&stream=output&q=[&regex=1]|level=&offset=&limit=` answers
- * {"matches": [{"offset", "text"}], "next_offset": number | null}, after a few seconds at the most; the search goes on
- * from there until a page is full. Matches are listed like grep's, and each leads to its place.
+ * `GET <logs url>?…&q=[&regex=1]|level=&limit=` answers {"matches": [{"offset", "text"}], …} and where to go on, after
+ * a few seconds at the most; the search goes on from there until a page is full. Matches are listed like grep's, and
+ * each leads to its place. What is searched, one replica's log or the merged ones, is the view's own.
  */
 
 import { announce } from "./announce.js";
 import { countText, fill, gettext, ngettext, percentText } from "./i18n.js";
 import { onlyColours, overwritten } from "./log-text.js";
 
-/** @import { LogViewElement } from "./logview.js" */
-
-/** @typedef {{ offset: number, text: string }} Match */
-/** @typedef {{ q?: string, regex?: string, level?: string }} Wanted */
+/**
+ * @typedef {{ offset: number, text: string, replica?: string, rank?: number }} Match
+ * @typedef {{ q?: string, regex?: string, level?: string }} Wanted
+ * @typedef {{ matches: Match[], next: string | null, part: number }} Found `part` of the log has been searched
+ *
+ * @typedef {object} SearchableLog
+ * @property {(name: string) => HTMLElement} find one of its parts
+ * @property {(from: string | null) => URL | null} searchUrl the address of a search, from a place or the beginning on
+ * @property {(answer: any) => Found} readFound what the server answered
+ * @property {(match: Match) => Promise<void>} showMatch go to the line
+ * @property {(match: Match) => HTMLElement | null} labelOf what stands before a match in the list
+ */
 
 const PAGE = 200;
 const CLIP = 400;
@@ -30,7 +38,7 @@ export class LogFind {
   /** What is looked for. @type {Wanted} */
   #wanted = {};
 
-  /** @param {LogViewElement} view */
+  /** @param {SearchableLog} view */
   constructor(view) {
     this.view = view;
     this.list = view.find("hits");
@@ -82,7 +90,7 @@ export class LogFind {
     this.#wanted = wanted;
     this.list.hidden = false;
     this.#highlight(this.#text);
-    await this.#askServer(0, PAGE);
+    await this.#askServer(null, PAGE);
   }
 
   /** The text to mark; an expression is not tried again here. */
@@ -95,48 +103,45 @@ export class LogFind {
     this.#clear();
     this.#wanted = { level: "error" };
     this.list.hidden = false;
-    await this.#askServer(0, 1);
+    await this.#askServer(null, 1);
     const hit = this.list.querySelector(".log-hit");
     if (hit instanceof HTMLElement) hit.click();
   }
 
   /**
-   * Search from a byte on until there are so many matches, the log is at its end, or somebody cancels.
-   * @param {number} offset
+   * Search from a place on until there are so many matches, the log is at its end, or somebody cancels.
+   * @param {string | null} from null: the beginning
    * @param {number} most
    */
-  async #askServer(offset, most) {
-    const reader = this.view.reader;
-    if (!reader) return;
+  async #askServer(from, most) {
+    if (!this.view.searchUrl(from)) return;
     const search = new AbortController();
     this.#search = search;
     const wait = this.#line(gettext("Searching…"));
     const words = document.createElement("span");
     words.textContent = wait.textContent;
     wait.replaceChildren(words, this.#cancelButton(search));
-    /** @type {number | null} */
-    let next = offset;
+    let next = from;
+    let isDone = false;
     try {
-      for (let count = 0; next !== null && count < most; ) {
-        const query = reader.source.query();
-        for (const [name, value] of Object.entries(this.#wanted)) query.set(name, value);
-        query.set("offset", String(next));
-        query.set("limit", String(most - count));
-        const response = await fetch(`${reader.source.url}?${query}`, {
-          signal: search.signal,
-          headers: { Accept: "application/json" },
-        });
+      for (let count = 0; !isDone && count < most; ) {
+        const url = this.view.searchUrl(next);
+        if (!url) return;
+        for (const [name, value] of Object.entries(this.#wanted)) url.searchParams.set(name, value);
+        url.searchParams.set("limit", String(most - count));
+        const response = await fetch(url, { signal: search.signal, headers: { Accept: "application/json" } });
         if (response.status === 400) {
           wait.remove();
           this.#line(await response.text());
           return;
         }
         if (!response.ok) throw new Error(`the search answered ${response.status}`);
-        const answer = await response.json();
-        for (const match of answer.matches) wait.before(this.#row(match));
-        count += answer.matches.length;
-        next = answer.next_offset;
-        const part = reader.size && next !== null ? percentText(Math.min(1, next / reader.size)) : "";
+        const found = this.view.readFound(await response.json());
+        for (const match of found.matches) wait.before(this.#row(match));
+        count += found.matches.length;
+        next = found.next;
+        isDone = next === null;
+        const part = isDone ? "" : percentText(Math.min(1, found.part));
         words.textContent = fill(gettext("Searching… %(percent)s"), { percent: part });
       }
       wait.remove();
@@ -144,7 +149,7 @@ export class LogFind {
     } catch {
       wait.remove();
       if (!search.signal.aborted) this.#line(gettext("The search did not respond."));
-      else if (search === this.#search && !this.list.hidden && next !== null) this.#offerMore(next);
+      else if (search === this.#search && !this.list.hidden && !isDone) this.#offerMore(next);
     }
   }
 
@@ -158,7 +163,7 @@ export class LogFind {
     return button;
   }
 
-  /** @param {number | null} next */
+  /** @param {string | null} next */
   #showEnd(next) {
     const count = this.list.querySelectorAll(".log-hit").length;
     if (!count && next === null) this.#line(gettext("No matches found."));
@@ -166,7 +171,7 @@ export class LogFind {
     if (next !== null) this.#offerMore(next);
   }
 
-  /** @param {number} next */
+  /** @param {string | null} next */
   #offerMore(next) {
     const button = document.createElement("button");
     button.type = "button";
@@ -189,7 +194,8 @@ export class LogFind {
   }
 
   /** @param {Match} match @returns {HTMLButtonElement} */
-  #row({ offset, text }) {
+  #row(match) {
+    const { text } = match;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "log-hit";
@@ -199,11 +205,13 @@ export class LogFind {
     const from = Math.max(0, at - AROUND);
     const found = document.createElement("mark");
     found.textContent = clean.slice(at, at + wanted.length);
-    button.append(from ? "…" : "", clean.slice(from, at), found, clean.slice(at + wanted.length, from + CLIP));
+    const label = this.view.labelOf(match);
+    if (label) button.append(label, " ");
+    button.append(from ? "…" : "", clean.slice(from, at), ...(wanted ? [found] : []), clean.slice(at + wanted.length, from + CLIP));
     button.addEventListener("click", () => {
       this.list.querySelector("[aria-current]")?.removeAttribute("aria-current");
       button.setAttribute("aria-current", "true");
-      void this.view.goTo(offset).then(() => this.#highlight(this.#text));
+      void this.view.showMatch(match).then(() => this.#highlight(this.#text));
     });
     return button;
   }

@@ -14,7 +14,7 @@ import { OVER, isFinal, isTold } from "./log-source.js";
 import { characterStart, firstLineStart, splitLines } from "./log-text.js";
 
 /**
- * @import { LogChunk, LogFollower, LogPosition } from "./live.js"
+ * @import { LogFollower } from "./live.js"
  * @import { LogRows } from "./log-rows.js"
  * @import { LogSource, Slice } from "./log-source.js"
  */
@@ -27,6 +27,7 @@ const LONGEST_BACK = 1024 * 1024;
 /** Near enough to an edge of the window to want what lies beyond. */
 export const NEAR_EDGE_PX = 400;
 const FRESH_MS = 1000;
+const LOG_ID = /^(\d+)\.(\d+)\.(\d+)$/;
 
 const encoder = new TextEncoder();
 
@@ -76,9 +77,8 @@ export class LogReader {
     /** @type {LogFollower} */
     this.follower = {
       url: streamUrl,
-      log: source.name,
-      position: () => this.#position(),
-      onChunk: (chunk) => this.#chunk(chunk),
+      query: () => this.#query(),
+      onData: (data, id) => this.#take(data, id),
       onEnd: () => void this.catchUp(),
       onConnection: (connected) => {
         this.connected = connected;
@@ -297,20 +297,36 @@ export class LogReader {
 
   /**
    * Where the stream is to go on, asked before each connection.
-   * @returns {Promise<LogPosition | null>}
+   * @returns {Promise<Record<string, string> | null>}
    * @throws {Error} when that can't be known now
    */
-  async #position() {
+  async #query() {
     await this.#opening;
     // After a while away, the end has moved on; what lies between may be much more than anybody wants sent.
     if (performance.now() - this.#readAt > FRESH_MS) await this.catchUp();
     if (this.#readAt === -Infinity) throw new Error("the log can't be read");
     if (this.isOver || this.state === "none") return null;
-    return { attempt: this.source.attempt, run: this.source.run, offset: this.isAtEnd ? this.#tail : this.size };
+    const { name, attempt, run } = this.source;
+    return {
+      log: name,
+      offset: String(this.isAtEnd ? this.#tail : this.size),
+      ...(attempt ? { attempt: String(attempt) } : {}),
+      ...(run ? { run: String(run) } : {}),
+    };
   }
 
-  /** @param {LogChunk} chunk */
-  #chunk({ attempt, run, end, text }) {
+  /**
+   * Take a `log` event: a JSON string, whose id ends with the byte after it.
+   * @param {string} data
+   * @param {string} id
+   */
+  #take(data, id) {
+    const [, attempt, run, end] = (LOG_ID.exec(id) ?? []).map(Number);
+    if (attempt !== undefined && run !== undefined && end !== undefined) this.#chunk(attempt, run, end, JSON.parse(data));
+  }
+
+  /** @param {number} attempt @param {number} run @param {number} end the byte after it @param {string} text */
+  #chunk(attempt, run, end, text) {
     const { source } = this;
     if (source.attempt && (attempt !== source.attempt || run !== source.run)) {
       if (!source.fixed) this.events.otherRun();

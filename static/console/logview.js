@@ -16,6 +16,8 @@ import { LogSource } from "./log-source.js";
 import { LogTimes } from "./log-times.js";
 import { recall, remember } from "./storage.js";
 
+/** @import { Found, Match } from "./log-find.js" */
+
 const AT_END_PX = 24;
 const POLL_MS = 3000;
 const NUMBER_MS = 1000;
@@ -86,6 +88,32 @@ class LogView extends HTMLElement {
     row?.classList.add("log-line-here");
     row?.scrollIntoView({ block: "center" });
     this.#say();
+  }
+
+  // Being searched (log-find.js) ----------------------------------------------------------------------------
+
+  /** @param {string | null} from a byte */
+  searchUrl(from) {
+    if (!this.reader) return null;
+    const url = new URL(this.reader.source.url, location.href);
+    url.search = this.reader.source.query().toString();
+    url.searchParams.set("offset", from ?? "0");
+    return url;
+  }
+
+  /** @param {{ matches: Match[], next_offset: number | null }} answer @returns {Found} */
+  readFound({ matches, next_offset: next }) {
+    const size = this.reader?.size ?? 0;
+    return { matches, next: next === null ? null : String(next), part: size && next !== null ? next / size : 0 };
+  }
+
+  /** @param {Match} match */
+  showMatch({ offset }) {
+    return this.goTo(offset);
+  }
+
+  labelOf() {
+    return null;
   }
 
   // Being seen ------------------------------------------------------------------------------------------
@@ -333,5 +361,3 @@ function bottomText(reader) {
 }
 
 customElements.define("log-view", LogView);
-
-/** @typedef {LogView} LogViewElement */

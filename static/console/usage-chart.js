@@ -9,7 +9,7 @@ const COLOURS = ["--running", "--accent", "--queued", "--succeeded", "--failed",
 const DASHES = [[], [6, 3]];
 const HEIGHT_PX = 120;
 const NARROWEST_PX = 200;
-const HALF_A_DAY_S = 43_200;
+const HOUR_S = 3_600;
 const DAY_S = 86_400;
 const MINUTE_S = 60;
 
@@ -41,12 +41,12 @@ export function rows(usage) {
 }
 
 /**
- * What is shown when there is one time alone; uPlot by itself would show years.
+ * What is shown when there is one hour alone: that and the ones beside it; uPlot by itself would show years.
  * @param {number} time
  * @returns {[number, number]}
  */
 export function around(time) {
-  return [time - HALF_A_DAY_S, time + HALF_A_DAY_S];
+  return [time - HOUR_S, time + HOUR_S];
 }
 
 /**

@@ -31,6 +31,18 @@ def put(site: Site, content: str, path: str = "/", **context: Any) -> None:
         site.pages[path] = template.render(Context(CONTEXT | context))
 
 
+def put_merged(site: Site) -> None:
+    """Serve a page with the logs of all replicas."""
+    put(
+        site,
+        '{% include "components/merged_log.html" %}',
+        merged_url="/merged",
+        stream_url="/stream",
+        download_url="/merged?download=1",
+        job="job:abc",
+    )
+
+
 def put_log(site: Site) -> None:
     """Serve a page with the log of one replica."""
     put(

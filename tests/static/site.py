@@ -25,6 +25,9 @@ CSP: Final = (
     "frame-ancestors 'none'"
 )
 TICK_S: Final = 0.01
+MERGED: Final = 300
+"""Lines of one window of the merged logs."""
+
 CHUNK: Final = 32 * 1024
 
 
@@ -38,6 +41,8 @@ class Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.pages: dict[str, str] = {}
         self.log = bytearray()
+        self.merged: list[tuple[int, str]] = []
+        """The lines of all replicas: a rank, and a text."""
         self.state = "open"
         self.gap: tuple[int, int] | None = None
         self.attempt = 1
@@ -94,6 +99,8 @@ class Handler(BaseHTTPRequestHandler):
             self._static(parts.path.removeprefix("/static/"))
         elif parts.path == "/logs":
             self._logs(query)
+        elif parts.path == "/merged":
+            self._merged(query)
         elif parts.path == "/stream":
             self._stream(query)
         elif parts.path in self.server.pages:
@@ -179,6 +186,50 @@ class Handler(BaseHTTPRequestHandler):
         answer = {"matches": matches, "next_offset": None}
         self._send(json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
+    def _merged(self, query: dict[str, str]) -> None:
+        """A window of the merged lines, or those that are found; a cursor counts lines."""
+        lines = self.server.merged
+        place = int((query.get("before") or query.get("after") or "1.1.0").split(".")[-1])
+        limit = int(query["limit"])
+        if "q" in query or "level" in query:
+            wanted = query.get("q", "Error")
+            found = [at for at in range(place, len(lines)) if wanted in lines[at][1]][:limit]
+            more = f"1.1.{found[-1] + 1}" if len(found) == limit else None
+            self._json(
+                {
+                    "matches": [self._merged_line(at) for at in found],
+                    "next": more,
+                    "searched": len(lines),
+                    "size": len(lines),
+                }
+            )
+        elif "replica" in query:
+            self._json(self._merged_window(int(query["offset"]), len(lines)))
+        elif "before" in query:
+            self._json(self._merged_window(max(0, place - MERGED), place))
+        else:
+            start = place if "after" in query else max(0, len(lines) - MERGED)
+            self._json(self._merged_window(start, min(len(lines), start + MERGED)))
+
+    def _merged_line(self, at: int) -> dict[str, Any]:
+        rank, text = self.server.merged[at]
+        time = "2026-01-01T12:00:00.000Z"
+        return {"replica": f"worker/{rank}", "rank": rank, "offset": at, "time": time, "text": text}
+
+    def _merged_window(self, start: int, end: int) -> dict[str, Any]:
+        is_over = self.server.state != "open"
+        return {
+            "lines": [self._merged_line(at) for at in range(start, end)],
+            "before": f"1.1.{start}" if start else None,
+            "after": f"1.1.{end}",
+            "replicas": 2,
+            "total": 2,
+            "state": "complete" if is_over else "open",
+        }
+
+    def _json(self, answer: dict[str, Any]) -> None:
+        self._send(json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
     def _stream(self, query: dict[str, str]) -> None:
         site = self.server
         if not site.streaming:
@@ -208,12 +259,18 @@ class Handler(BaseHTTPRequestHandler):
             int(query.get("attempt", place[0])) == place[0] and int(query.get("run", place[1])) == place[1]
         )
         offset = int(query.get("offset", 0)) if same_run else 0
+        at_line = int(query.get("after", "1.1.0").split(".")[-1])
         self._event("ping", {})
         next_ping = time.monotonic() + 1
         while site.streaming and site.cut_streams == self.cut_before:
             for at, (name, data) in enumerate(site.changes[told:], start=told + 1):
                 self._event(name, data, f"{at}-0")
                 told = at
+            if "merged" in query:
+                end = len(site.merged)
+                if end > at_line:
+                    self._event("merged", self._merged_window(at_line, end), f"1.1.{end}")
+                at_line = end
             if "log" in query:
                 if (site.attempt, site.run) != place:
                     place, offset = (site.attempt, site.run), 0

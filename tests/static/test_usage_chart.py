@@ -35,7 +35,7 @@ def test_usage_box_becomes_a_chart_within_the_security_policy(page: Page, site: 
     assert page.locator(".usage-chart .u-legend .u-label").all_inner_texts()[1:] == ["A100", "P100"]
 
 
-def test_single_moment_is_charted_as_one_day(page: Page, site: Site) -> None:
+def test_single_hour_is_charted_with_those_beside_it(page: Page, site: Site) -> None:
     page.goto("/")
     shown = page.evaluate(
         """async usage => {
@@ -46,7 +46,7 @@ def test_single_moment_is_charted_as_one_day(page: Page, site: Site) -> None:
         }""",
         '{"admin": [[1700000000, 2]]}',
     )
-    assert shown == [1700000000 - 43200, 1700000000 + 43200]
+    assert shown == [1700000000 - 3600, 1700000000 + 3600]
     page.locator(".usage-chart canvas").wait_for()
 
 

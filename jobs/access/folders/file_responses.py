@@ -44,6 +44,9 @@ _PICTURES: Final = (
     ("image/gif", re.compile(rb"GIF8[79]a")),
     ("image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
 )
+DRAWING: Final = "image/svg+xml"
+_SVG_TAG: Final = re.compile(rb"<svg\b[^>]*>", re.IGNORECASE)
+_SVG_LENGTH: Final = re.compile(rb"""\s(?:width|height)\s*=\s*["']\s*[0-9.]+[a-z]{0,2}\s*["']""")
 _DRAWING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!--|!DOCTYPE svg)", re.IGNORECASE)
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
 
@@ -99,10 +102,16 @@ def sentence_of(shut: FolderRefused) -> str:
     return folder_message(shut.code, {"name": name, "most": settings.CONSOLE_UPLOAD_MIB})
 
 
+def has_size(data: bytes) -> bool:
+    """Tell whether a drawing says how large it is; else a browser gives it all the room there is."""
+    tag = _SVG_TAG.search(data)
+    return tag is not None and _SVG_LENGTH.search(tag[0]) is not None
+
+
 def picture_of(head: bytes, name: str) -> str:
     """The type of a picture that a file begins like; empty for none."""
     if name.lower().endswith(".svg") and _DRAWING.match(head):
-        return "image/svg+xml"
+        return DRAWING
     return next((kind for kind, begins in _PICTURES if begins.match(head)), "")
 
 

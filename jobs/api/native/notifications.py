@@ -20,7 +20,10 @@ from jobs.notifications import channels, inbox
 
 
 class NotificationShape(shapes.ApiShape):
-    """A notification; `others` are earlier ones of the same kind in a row."""
+    """A notification; `others` are earlier ones of the same kind in a row.
+
+    `line` is the line of the log that says why the job failed.
+    """
 
     id = serializers.IntegerField(source="pk")
     kind = serializers.CharField()
@@ -30,6 +33,8 @@ class NotificationShape(shapes.ApiShape):
     text = serializers.CharField(allow_blank=True, source="told.text")
     unread = serializers.BooleanField()
     job = serializers.CharField(allow_null=True)
+    sweep = serializers.CharField(allow_null=True)
+    line = serializers.CharField(allow_blank=True)
     others = serializers.ListField(child=serializers.IntegerField(), help_text="ids")
 
 
@@ -180,7 +185,7 @@ def find_channel(view: NativeView, pk: int) -> Channel:
 
 def _render(row: inbox.NotificationRow) -> dict[str, Any]:
     others = [each.pk for each in row.others]
-    return NotificationShape.render(row, job=row.job or None, others=others)
+    return NotificationShape.render(row, job=row.job or None, sweep=row.sweep or None, others=others)
 
 
 def _render_channel(row: Channel) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -198,9 +198,26 @@ class MergedLogs(NativeView):
             OpenApiParameter("after", str, description="a cursor, or `start`; without it the last lines"),
             OpenApiParameter("before", str, description="a cursor"),
             OpenApiParameter("partial", bool, description="with `after`: unfinished lines too"),
-            OpenApiParameter("limit", int, description="bytes"),
+            OpenApiParameter("replica", str, description="with `offset`: from that line of ROLE/INDEX on"),
+            OpenApiParameter("offset", int),
+            OpenApiParameter("limit", int, description="bytes; of a search, matches"),
+            OpenApiParameter("q", str, description="find lines instead, from `after` on, by time"),
+            OpenApiParameter("regex", bool, description="`q` is an extended regular expression"),
+            OpenApiParameter("level", str, description="find lines of this level: error or warning"),
+            OpenApiParameter(
+                "download", bool, description="all lines as text, each behind its time and replica"
+            ),
         ],
-        responses={200: shapes.MergedLogShape, **REFUSED, **ABSENT},
+        responses={
+            (200, "application/json"): PolymorphicProxySerializer(
+                "MergedLogAnswer",
+                [shapes.MergedLogShape, shapes.MergedMatchesShape],
+                resource_type_field_name=None,
+            ),
+            (200, "text/plain"): OpenApiResponse(OpenApiTypes.BINARY, description="all lines"),
+            **REFUSED,
+            **ABSENT,
+        },
     )
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """Repeated with `after` until `state` is complete and there are no lines."""

@@ -398,6 +398,15 @@ class MergedLogShape(ApiShape):
     state = serializers.ChoiceField(choices=["open", "complete"])
 
 
+class MergedMatchesShape(ApiShape):
+    """Lines that were found, and the cursor to go on from; null: all of the `size` bytes were searched."""
+
+    matches = MergedLineShape(many=True)
+    next = serializers.CharField(allow_null=True)
+    searched = serializers.IntegerField()
+    size = serializers.IntegerField()
+
+
 class ReplicaShape(ApiShape):
     """One replica.  `exit_code` is 128+n after signal n."""
 

@@ -24,6 +24,7 @@ from jobs.live import bus, sse
 from jobs.live.connection import EventSource, StreamViewer, open_stream, workspace_of_job
 from jobs.live.inbox import Inbox
 from jobs.live.log_reader import LogReader, parse_log_request
+from jobs.live.merged_reader import MergedReader, parse_merged_request
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import Job
 from jobs.submission.access import find_job
@@ -63,17 +64,22 @@ class StateSource:
 
 @require_GET
 async def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
-    """`state`, and with `log=ROLE/INDEX` what is written to that log; ends once the job and the log have."""
+    """`state`, and with `log=ROLE/INDEX` or `merged=1` what is written; ends when the job and the log do."""
     try:
-        log = parse_log_request(request.GET.dict(), request.headers.get("Last-Event-ID", ""))
-        visit, job = await sync_to_async(_visit)(request, public_id, Verb.READ if log else Verb.LIST)
+        last = request.headers.get("Last-Event-ID", "")
+        log = parse_log_request(request.GET.dict(), last)
+        merged = parse_merged_request(request.GET.dict(), last)
+        verb = Verb.READ if log or merged is not None else Verb.LIST
+        visit, job = await sync_to_async(_visit)(request, public_id, verb)
         language = translation.get_language()
-        followed: list[StateSource | LogReader] = []
+        followed: list[StateSource | LogReader | MergedReader] = []
 
         def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[EventSource]:
             followed.append(StateSource(job, inbox, language))
             if log:
                 followed.append(LogReader(job, *log, wake))
+            if merged is not None:
+                followed.append(MergedReader(job, merged, wake))
             return followed
 
         only = frozenset({bus.job_name(job.public_id)})
@@ -102,6 +108,8 @@ class StreamSchema(NativeView):
         operation_id="jobs_stream",
         parameters=[
             OpenApiParameter("log", str, description="ROLE/INDEX: follow this log too"),
+            OpenApiParameter("merged", bool, description="follow the logs of all replicas, by time"),
+            OpenApiParameter("after", str, description="with `merged`: a cursor, or `start`"),
             *WHICH_LOG,
             OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER),
         ],
@@ -109,7 +117,8 @@ class StreamSchema(NativeView):
             (200, "text/event-stream"): OpenApiResponse(
                 OpenApiTypes.STR,
                 description="`state`: a job; `log`: a JSON string, id `<attempt>.<run>.<offset after it>`; "
-                "`attempt`: what follows is of another attempt or run; `end`: the log is whole; `ping`.",
+                "`attempt`: what follows is of another attempt or run; `end`: the log is whole; `merged`: "
+                "lines as `GET jobs/{id}/logs/merged` answers them, id the cursor after them; `ping`.",
             ),
             429: shapes.ProblemDetails,
             **REFUSED,

@@ -45,14 +45,13 @@ BASIC: Final = (
         FieldKind.CHOICE,
         _("Visibility"),
         choice_of(Visibility, none=False),
-        help=_("Workspace members always see the name, state and resources; the rest only if you allow it."),
+        help=_(
+            "Who can see the job file, logs and output files. All members see the name, state and resources."
+        ),
         source="CreateJob: Accessibility",
         options=(
-            (
-                "private",
-                _("Private: only I and workspace admins can see the job file, logs and output files"),
-            ),
-            ("public", _("Workspace: all members can see the job file, logs and output files")),
+            ("private", _("Private: only I and workspace admins")),
+            ("public", _("Workspace: all members")),
         ),
     ),
 )

@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs.access import sessions as entries
-from jobs.access.folders import file_audit, file_responses, names, notebook, text
+from jobs.access.folders import checkpoint_list, file_audit, file_responses, names, notebook, text
 from jobs.access.folders.client import Asker, FolderRefused, OpenFile, connect
 from jobs.access.folders.file_responses import FileRequest
 from jobs.access.folders.locations import FolderLocation, find
@@ -95,6 +95,8 @@ def _look(request: SignedIn, place: FolderLocation, query: Mapping[str, Sequence
     sort, down, offset = _order(query)
     with connect(_asker(request), place.replica) as client:
         found = client.look(place.path, sort, offset, PAGE, down=down)
+        is_top = not place.names and not offset
+        checkpoints = checkpoint_list.list_checkpoints(client, place) if is_top else None
         count = min(text.PIECE, found.size - offset) if isinstance(found, OpenFile) else 0
         data = client.read(found, offset, count) if isinstance(found, OpenFile) else b""
         if isinstance(found, OpenFile) and _is_notebook(place, found, query):
@@ -107,6 +109,7 @@ def _look(request: SignedIn, place: FolderLocation, query: Mapping[str, Sequence
     label = next((root["label"] for root in roots if root["name"] == place.root), place.root)
     context = {
         "roots": roots,
+        "checkpoints": checkpoints,
         "crumbs": _crumbs(place, label),
         "live": client.live,
         "most_upload": settings.CONSOLE_UPLOAD_MIB * file_responses.MIB,
@@ -199,6 +202,7 @@ def _file(
         "when": file_responses.when(file.time),
         "picture": picture if file.size <= LARGEST_PICTURE else "",
         "is_picture": bool(picture),
+        "is_unsized": picture == file_responses.DRAWING and not file_responses.has_size(data),
         "notebook": notebook.parse(data) if _is_notebook(place, file, query) else None,
         "text": shown,
         "piece_from": first,

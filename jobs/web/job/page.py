@@ -330,9 +330,11 @@ def logs(request: SignedIn, public_id: str) -> HttpResponseBase:
 @require_safe
 @signed_in
 def merged_logs(request: SignedIn, public_id: str) -> HttpResponseBase:
-    """Return lines of all replicas by time; see `jobs.live.merged_responses`."""
+    """Return lines of all replicas by time, what is found in them, or all as text; see `merged_responses`."""
     job = find_job(request.user, public_id)
     try:
         return merged_responses.respond(job, request.GET.dict())
     except log_responses.BadNumber as error:
         return HttpResponse(f"{error} is no such number", status=400, content_type="text/plain")
+    except log_responses.BadSearch as error:
+        return text_response(str(error), status=400)

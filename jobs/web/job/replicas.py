@@ -232,6 +232,11 @@ class PickedLog:
         pairs: dict[str, object] = {"role": self.role, "index": self.index}
         return urlencode(pairs | ({"attempt": self.attempt} if self.attempt else {}))
 
+    @property
+    def download_query(self) -> str:
+        """The query for the text of all logs."""
+        return f"?download=1&attempt={self.attempt}" if self.attempt else "?download=1"
+
 
 ALL: Final = "all"
 """What a query names instead of a replica for the logs of all of them."""
