@@ -35,6 +35,7 @@ from jobs.models.notifications import (
     NotificationRule,
     QuotaLevel,
 )
+from jobs.models.replica_restarts import ReplicaRestart
 from jobs.models.sanity_checks import SanityCheck
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.site_storage import SiteStorage, SiteStorageCluster
@@ -99,6 +100,7 @@ __all__ = [
     "QuotaLevel",
     "RamRole",
     "Replica",
+    "ReplicaRestart",
     "ReplicaUsage",
     "Run",
     "SanityCheck",

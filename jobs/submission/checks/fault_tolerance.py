@@ -15,10 +15,11 @@ from jobs.dialects.torchrun_arguments import find_max_restarts
 from jobs.fault_tolerance.policy import LONGEST_PATTERN, MOST_PATTERNS, policy_of
 from jobs.logs import pattern_search
 from jobs.logs.pattern_search import BadPattern, PatternTooSlow
-from jobs.spec import JobSpec
+from jobs.spec import JobSpec, RestartScope
 
 _AT: Final = "/fault_tolerance/arguments"
 _PATTERNS: Final = "/fault_tolerance/patterns"
+_SCOPE: Final = "/fault_tolerance/restart_scope"
 _CHECK_S: Final = 3.0
 _ALIKE: Final = 0.8
 _LONGEST: Final = 60
@@ -106,6 +107,8 @@ def find_notes(spec: JobSpec) -> Iterator[Note]:
         elif known is not None and not known.acts:
             yield Note("fault_argument_unused", _AT, {"name": argument.name})
     policy = policy_of(spec)
+    if spec.fault_tolerance.restart_scope is RestartScope.REPLICA and not spec.restarts_replicas:
+        yield Note("restart_scope_job", _SCOPE)
     if policy is not None and policy.patterns and not policy.restarts and spec.retry.limit == 0:
         yield Note("fault_patterns_without_restarts", _PATTERNS)
 
