@@ -34,8 +34,8 @@ class ReplicaHandle:
     """`started`, `exit` and `step` are what the files say; `hold` is a pidfd of the wrapper while it lives.
 
     `run` counts the starts of its command from 1.  It is `held` once it has failed and waits for an order
-    whether it is started again.  `step` is what is done before the start; `sanity` is the result of the check that its
-    command begins with, None where there is none.
+    whether it is started again.  `step` is what is done before the start; `sanity` is the result of the check
+    that its command begins with, None where there is none.
     """
 
     def __init__(self, plan: Plan, place: PlannedReplica, replicas: Folder) -> None:

@@ -1,4 +1,4 @@
-"""Failed replicas of attempts that go on: they wait for an order, and are started again or count as failed."""
+"""Failed replicas of attempts that go on: started again, or counted as failed, by an order."""
 
 from pathlib import Path
 
