@@ -367,7 +367,7 @@ show_tensorboard() { # FOLDER RUN NAME ENVIRONMENT LOG-PATH COMMAND FIRST-PORT L
   eval "$4"
   [ ! -e "$run/before" ] || { . "$run/before" && settled; }
   eval "export AIHC_TENSORBOARD_LOG_PATH=$path"
-  export TMPDIR=$PWD
+  export TMPDIR=$PWD JOB_CONSOLE_COMPANION=tensorboard
   trap '' HUP INT USR1 USR2 # signals of the job reach all of its steps
   each=${PAI_CONTAINER_HOST_tensorboard_PORT_LIST:-}
   for tries in 1 2 3; do # another process may take the port meanwhile
