@@ -222,10 +222,18 @@ class Check(Model):
     arguments: str = ""
 
 
+class RestartScope(StrEnum):
+    """What is started again after a fault: the whole job, or only the replica that failed."""
+
+    JOB = "job"
+    REPLICA = "replica"
+
+
 class FaultTolerance(Check):
     """Automatic fault tolerance, with `patterns`: regular expressions of lines that are faults of the job."""
 
     patterns: tuple[str, ...] = ()
+    restart_scope: RestartScope = RestartScope.JOB
 
 
 class Reservation(Model):
@@ -458,6 +466,16 @@ class JobSpec(Model):
     def replicas(self) -> int:
         """Return the number of replicas of the whole job."""
         return sum(role.replicas for role in self.roles)
+
+    @property
+    def restarts_replicas(self) -> bool:
+        """Tell whether a failed replica may be started again alone.
+
+        Not where all replicas begin with a common check, and not in a script that Slurm itself spreads.
+        """
+        tolerance = self.fault_tolerance
+        is_asked = tolerance.enabled and tolerance.restart_scope is RestartScope.REPLICA
+        return is_asked and not self.sanity_check.enabled and self.framework is not Framework.SLURM
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ VALUES: Final = {
     "fault-tolerance": "on",
     "fault-arguments": "--own=1",
     "fault-patterns": "lost shard [0-9]+",
+    "fault-scope": "replica",
     "fault-job-execution-mode": "Sync",
     "fault-enable-job-restart": "True",
     "fault-max-num-of-job-restart": "5",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from jobs.models import FaultPattern, StackDump
+from jobs.models import FaultPattern, ReplicaRestart, StackDump
 from quotas.admin.base import MachineWritten, ModelAdmin
 
 
@@ -17,6 +17,15 @@ class FaultPatternAdmin(ModelAdmin[FaultPattern]):
     list_filter = ("workspace", "origin")
     list_select_related = ("workspace",)
 
+
+# Decisions about failed replicas.
+admin.site.register(
+    ReplicaRestart,
+    MachineWritten,
+    list_display=("attempt", "role", "index", "failed_run", "restarts", "created_at"),
+    list_select_related=("attempt",),
+    fields=("attempt", "run", "role", "index", "failed_run", "restarts", "fault", "due_at", "created_at"),
+)
 
 # Stack dumps, without their contents.
 admin.site.register(

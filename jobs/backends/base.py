@@ -170,12 +170,26 @@ class EndpointSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedRun:
+    """The failed run of a replica that waits for an order whether it is started again (`RestartingReplicas`).
+
+    `run` counts the starts of the replica's command in the attempt from 1.
+    """
+
+    run: int
+    reason: Reason
+    exit_code: int | None = None
+    signal: int | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaSeen:
     """One replica as the engine reports it.  Times are seconds since the epoch by the engine's clock,
     bounded by what the console saw; `log_path` is where its output lies when this machine can read it there;
     `commit` is what git fetched of the job's code.  `gpus` are the indexes of the GPUs that it has on its
     node, None where the engine does not tell.  `sanity` is the result of its sanity check
-    (`supervisor.sanity_file`), None where there is none.
+    (`supervisor.sanity_file`), None where there is none.  One with a `failed_run` waits.
     """
 
     role: str
@@ -194,6 +208,7 @@ class ReplicaSeen:
     gpus: tuple[int, ...] | None = None
     endpoints: tuple[EndpointSeen, ...] = ()
     sanity: Mapping[str, Any] | None = None
+    failed_run: FailedRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +471,17 @@ class Extending(Protocol):
         """Let the attempt run for `limit_s` seconds in all; nothing for one that is unknown or ending.
 
         Repeating is harmless; raises Unreachable without an answer.
+        """
+
+
+@runtime_checkable
+class RestartingReplicas(Protocol):
+    """A backend that can start the command of a failed replica again in the same attempt."""
+
+    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
+        """Order whether a replica whose run failed is started again; the first order for a run counts.
+
+        Without a restart its end counts.  Nothing for an attempt that is unknown; raises Unreachable.
         """
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from jobs.dialects.argument_text import find_arguments
+from jobs.dialects.argument_text import find_arguments, set_argument
 
 
 class Vendor(StrEnum):
@@ -117,6 +117,18 @@ BY_NAME: Final[Mapping[str, FaultArgument]] = MappingProxyType({each.name: each 
 def are_of(vendor: Vendor, text: str) -> bool:
     """Return whether arguments in `text` are in the words of a vendor."""
     return any(known.vendor is vendor for known, _value in list_known(text))
+
+
+def remove_arguments(vendor: Vendor, text: str) -> str:
+    """Return a text without the arguments of a vendor; what nobody knows stays beside those of another."""
+    if not are_of(vendor, text):
+        return text
+    names = {known.name: known.vendor for known, _value in list_known(text)}
+    if set(names.values()) == {vendor}:
+        return ""
+    for name in (name for name, owner in names.items() if owner is vendor):
+        text = set_argument(text, name, "")
+    return text
 
 
 def list_known(text: str) -> Iterator[tuple[FaultArgument, str]]:

@@ -33,6 +33,7 @@ for folder in ${found:-/proc/[0-9]*/environ}; do
   variables=$newline$(tr '\0' '\n' 2>/dev/null <"$folder/environ")$newline
   case $variables in *"$newline$mark$newline"*) ;; *) continue ;; esac
   case $variables in *"$newline$task$newline"*) ;; *) continue ;; esac
+  case $variables in *"${newline}JOB_CONSOLE_COMPANION="*) continue ;; esac
   state='' parent=''
   while read -r name value _; do
     case $name in State:) state=$value ;; PPid:) parent=$value ;; esac

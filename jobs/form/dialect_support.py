@@ -35,6 +35,7 @@ from jobs.spec import (
     Resources,
     RestartCondition,
     RestartPolicy,
+    RestartScope,
     RetryPolicy,
     RoleSpec,
     SecretRef,
@@ -134,7 +135,10 @@ def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software
         cpu_affinity=True,
         reserve_after=Reservation(seconds=600, when="failed"),
         fault_tolerance=FaultTolerance(
-            enabled=True, arguments="--enable-job-restart=True", patterns=("lost its shard",)
+            enabled=True,
+            arguments="--enable-job-restart=True",
+            patterns=("lost its shard",),
+            restart_scope=RestartScope.REPLICA,
         ),
         sanity_check=Check(enabled=True, arguments="--sanity-check-timing=AfterJobFaultTolerant"),
         alert=Alert(metric=AlertMetric.GPU, comparison=AlertComparison.ABOVE, value=90, minutes=5),

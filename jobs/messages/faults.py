@@ -113,11 +113,23 @@ def _straggler_message(params: Mapping[str, Any]) -> tuple[str, str]:
     return text, detail % words
 
 
+def _replica_message(params: Mapping[str, Any]) -> str:
+    """Return that only the failed replica is started again, by which row of the table."""
+    words = {**params, "replica": f"{params.get('role')}-{params.get('index')}"}
+    if params.get("rule") == Rule.PLATFORM:
+        return gettext(_("%(cause)s: an error of the platform, only %(replica)s is restarted")) % words
+    words["number"] = int(params.get("used", 0)) + 1
+    text = gettext(_("%(cause)s: only %(replica)s is restarted (%(number)s of %(limit)s)"))
+    return text % {"limit": 0, **words}
+
+
 def decision_message(params: Mapping[str, Any]) -> tuple[str, str]:
     """Return what was decided about a fault, and its evidence; for one without a decision what was found."""
     if "rule" not in params:
         return finding_message(params)
     words = {"cause": cause_label(str(params.get("code", ""))), **params}
+    if params.get("scope") == "replica":
+        return _replica_message(words), str(params.get("line") or "")
     restarts = gettext(_("%(cause)s: the job is restarted")) % words
     match params.get("rule"):
         case Rule.PLATFORM:

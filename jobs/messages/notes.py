@@ -133,6 +133,15 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "fault_patterns_without_restarts": (
         _("Output that matches a pattern ends the job: no restarts are allowed. Set a maximum of restarts."),
     ),
+    "restart_budgets": (
+        _(
+            "torchrun starts the processes of %(role)s again up to %(inner)s times. Only then has "
+            "the replica failed, and fault tolerance counts one of its %(outer)s restarts."
+        ),
+    ),
+    "restart_scope_job": (
+        _("Attempts that begin with a sanity check, and Slurm scripts, are restarted as a whole."),
+    ),
     "torchrun_restarts_differ": (
         _("--max-restarts %(own)s in the command of %(role)s acts, not %(limit)s restarts of one replica."),
     ),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0052_dataset_copies'),
+        ('jobs', '0053_replica_restarts'),
     ]
 
     operations = [

@@ -35,6 +35,7 @@ from jobs.models.notifications import (
     NotificationRule,
     QuotaLevel,
 )
+from jobs.models.replica_restarts import ReplicaRestart
 from jobs.models.retention import RetentionDays, RetentionKind, RetentionPolicy, RetentionTally
 from jobs.models.sanity_checks import SanityCheck
 from jobs.models.secrets import JobSecret, PersonalSecret
@@ -100,6 +101,7 @@ __all__ = [
     "QuotaLevel",
     "RamRole",
     "Replica",
+    "ReplicaRestart",
     "ReplicaUsage",
     "RetentionDays",
     "RetentionKind",

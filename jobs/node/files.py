@@ -75,6 +75,11 @@ class Folder:
         os.fsync(self.fd)
         return True
 
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file or folder.  Durable."""
+        os.rename(name, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        os.fsync(self.fd)
+
     def remove(self, name: str) -> None:
         """Remove a file; absent is fine."""
         try:

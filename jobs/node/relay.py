@@ -42,7 +42,7 @@ OLD_S = 86400.0
 OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
 INPUT_FILES = ("secrets", "login", "code-key", "dir-login", "dir-code-key", "bucket-login")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
-RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors")
+RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors", "failed")
 CREDENTIALS = "role-credentials"  # see jobs.node.credential_server
 REPLICA_FILES = (".job-console-endpoints", ".job-console-sanity")
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -254,7 +254,7 @@ class NodeRelay:
         """Yield the names of small files, those of ends last."""
         yield "rewound"
         yield from (f"{self.run}/{name}" for name in RUN_FILES)
-        for folder in ("started", "steps", "doors"):
+        for folder in ("started", "steps", "doors", "failed"):
             yield from (f"{self.run}/{folder}/{name}" for name in self._names(folder))
         for file in REPLICA_FILES:
             yield from (f"{self.run}/work/{name}/{file}" for name in self._names("work"))

@@ -16,6 +16,7 @@ from jobs.fault_tolerance.failure_lines import find_failure_line
 from jobs.fault_tolerance.policy import policy_of
 from jobs.logs import log_store, tail
 from jobs.models import Attempt, FaultPattern, JobFile, LogStream
+from jobs.node.supervisor.restart_lines import is_restart_line
 from jobs.scheduling import fault_patterns, node_faults, sanity_checks
 from jobs.states import EndKind, ReasonCode, ReplicaState, State
 
@@ -69,7 +70,7 @@ def _find_in_logs(attempt: Attempt, code: str, failed: Sequence[ReplicaSeen]) ->
             continue
         path = log_store.relative_to_root(replica.log_path)
         log = LogStream(attempt=attempt, role=replica.role, index=replica.index, live_path=path)
-        lines = tail.lines_at_end(log, error_catalogue.LINES)
+        lines = _since_restart(tail.lines_at_end(log, error_catalogue.LINES))
         texts = [line.text for line in lines]
         where = (replica.role, replica.index, replica.node)
         found = error_catalogue.find_error(texts, own)
@@ -83,6 +84,12 @@ def _find_in_logs(attempt: Attempt, code: str, failed: Sequence[ReplicaSeen]) ->
         if unknown is None and (line := find_failure_line(texts).strip()):
             unknown = Fault(code, Origin.UNKNOWN, line, *where, _find_offset(lines, line))
     return unknown
+
+
+def _since_restart(lines: Sequence[tail.TailLine]) -> Sequence[tail.TailLine]:
+    """Return the lines of the replica's last run, where it was started again alone."""
+    first = max((at for at, line in enumerate(lines, 1) if is_restart_line(line.text)), default=0)
+    return lines[first:]
 
 
 def _find_offset(lines: Sequence[tail.TailLine], text: str) -> int | None:

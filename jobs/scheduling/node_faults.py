@@ -19,6 +19,9 @@ from quotas.models import Node
 
 log = structlog.get_logger(__name__)
 
+DRAINED: Final = "node_drained"
+"""The code of a fault of a node that takes no jobs any more."""
+
 EARLIER_S: Final = 5.0
 """Clocks of the kernel and of the console may differ by so much."""
 
@@ -73,5 +76,5 @@ def find_drained(attempt: Attempt, failed: Sequence[ReplicaSeen]) -> Fault | Non
     for replica in failed:
         if replica.node in why:
             line = f"{replica.node}: {why[replica.node]}"
-            return Fault("node_drained", Origin.PLATFORM, line, replica.role, replica.index, replica.node)
+            return Fault(DRAINED, Origin.PLATFORM, line, replica.role, replica.index, replica.node)
     return None

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Model, Q
 from django.db.models.functions import Now
@@ -22,7 +21,7 @@ from django.utils.crypto import get_random_string
 
 from jobs import log_forwarding, training_metrics
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
-from jobs.fault_tolerance.decisions import WINDOW, Fault, Rule, decide
+from jobs.fault_tolerance.decisions import Fault, Rule
 from jobs.fault_tolerance.policy import policy_of
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
@@ -30,7 +29,7 @@ from jobs.live import timings, triggers
 from jobs.logs import log_store
 from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Replica, Run
 from jobs.models.jobs import ALPHABET
-from jobs.scheduling import faulty_nodes, sanity_checks
+from jobs.scheduling import fault_history, faulty_nodes, sanity_checks
 from jobs.spec import JobSpec, resource_requests
 from jobs.states import (
     END_REASON,
@@ -433,16 +432,8 @@ def _decide(job: Job, attempt: Attempt, spec: JobSpec, found: Fault, *, is_retri
     policy = policy_of(spec)
     if policy is None:
         return is_retried
-    earlier = Attempt.objects.filter(job=job, number__lt=attempt.number, fault__isnull=False)
-    rows = list(earlier.order_by("number").values_list("fault", "ended_at"))
-    since = timezone.now() - WINDOW
-    recent = sum(ended_at is not None and ended_at > since for _fault, ended_at in rows)
-    decision = decide(
-        policy,
-        found,
-        [Fault.from_json(fault or {}) for fault, _ended_at in rows],
-        is_window_spent=recent >= settings.CONSOLE_FAULT_RESTARTS_PER_DAY,
-    )
+    history = fault_history.list_earlier(attempt, found)
+    decision = history.decide(policy, found)
     is_cordoned = policy.replaces_nodes and faulty_nodes.cordon(job, found)
     restarts = decision.restarts or (is_retried and decision.rule is not Rule.WINDOW_SPENT)
     params = {
@@ -450,7 +441,7 @@ def _decide(job: Job, attempt: Attempt, spec: JobSpec, found: Fault, *, is_retri
         "rule": decision.rule.value,
         "restarts": restarts,
         "used": decision.used,
-        "limit": recent if decision.rule is Rule.WINDOW_SPENT else policy.restarts,
+        "limit": history.recent if decision.rule is Rule.WINDOW_SPENT else policy.restarts,
         **({"cordoned": found.node} if is_cordoned else {}),
     }
     transitions.record(job, Event.Kind.FAULT, params=params)

@@ -59,6 +59,7 @@ from jobs.scheduling import (
     fault_diagnosis,
     faulty_nodes,
     observations,
+    replica_restarts,
     sanity_checks,
 )
 from jobs.spec import JobSpec
@@ -445,17 +446,25 @@ def observe(cluster_id: int) -> None:
         trouble(cluster_id, str(error))
     for attempt in attempts:
         what = seen[Handle(attempt.handle)]
-        if isinstance(what, Unseen):
-            continue
         if isinstance(what, Gone):
             count_missing(attempt)
-        elif what.version != attempt.observed_version:
-            what = sanity_checks.judge(what)
-            observations.apply(attempt, what, fault_diagnosis.diagnose(attempt, what))
-            if backend.can_shrink:
-                observations.give_back(attempt, what)
+        elif isinstance(what, Observation):
+            _apply(backend, attempt, what)
     if unseen := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):
         trouble(cluster_id, "; ".join(unseen))
+
+
+def _apply(backend: Backend, attempt: Attempt, seen: Observation) -> None:
+    """Apply an observation where it is new, and decide about the replicas that wait for it."""
+    if seen.version != attempt.observed_version:
+        judged = sanity_checks.judge(seen)
+        observations.apply(attempt, judged, fault_diagnosis.diagnose(attempt, judged))
+        if backend.can_shrink:
+            observations.give_back(attempt, judged)
+    try:
+        replica_restarts.answer(backend, attempt, seen)
+    except Unreachable as error:  # the next observation gives the order again
+        trouble(attempt.job.cluster_id, str(error))
 
 
 @contextmanager

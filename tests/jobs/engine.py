@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from jobs.backends import origins
 from jobs.backends.base import (
+    FailedRun,
     Gone,
     Handle,
     Inventory,
@@ -44,6 +45,7 @@ class MemoryEngine:
     submissions: dict[str, Submission] = field(default_factory=dict)
     stopped: list[Handle] = field(default_factory=list)
     orders: list[tuple[Handle, str, int]] = field(default_factory=list)
+    restart_orders: list[tuple[str, int, int, bool]] = field(default_factory=list)
     forgotten: list[Handle] = field(default_factory=list)
     refusal: Reason | None = None
     full: bool = False
@@ -100,6 +102,10 @@ class MemoryEngine:
         self.stopped.append(handle)
         self.orders.append((handle, signal, grace_s))
 
+    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
+        self._answer()
+        self.restart_orders.append((replica.role, replica.index, failed_run, restarts))
+
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         return LogSlice(b"", cursor, LogState.OPEN)
 
@@ -146,6 +152,19 @@ class MemoryEngine:
     def fail(self, handle: Handle, code: ReasonCode = ReasonCode.EXIT_CODE, *, exit_code: int = 1) -> None:
         """Every replica ends with that exit code."""
         self._become(handle, State.FAILED, code, ReplicaState.FAILED, exit_code=exit_code)
+
+    def fail_replica(self, handle: Handle, index: int, run: int, code: ReasonCode) -> None:
+        """One replica fails for the `run`-th time, and waits for an order."""
+        self.run(handle)
+        old = self.jobs[handle]
+        failed = FailedRun(run, Reason(code, {}))
+        replicas = [
+            replace(each, state=ReplicaState.WAITING, failed_run=failed)
+            if each.index == index
+            else replace(each, failed_run=None)
+            for each in old.replicas
+        ]
+        self.jobs[handle] = replace(old, replicas=tuple(replicas))
 
     def end_stopped(self, handle: Handle) -> None:
         """The stop took effect."""

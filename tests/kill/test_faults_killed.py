@@ -55,6 +55,16 @@ Node.objects.update(state="schedulable")
 Cluster.objects.update(cordons_faulty=False)
 """
 
+RESTARTING: Final = ("restart.before_commit", "restart.before_order", "restart.after_order")
+"""Likewise, in the life of a job whose replica is started again alone."""
+
+RANKS: Final = """\
+echo $RANK >> FOLDER/ranks
+[ $RANK = 0 ] || { [ $(grep -c 1 FOLDER/ranks) -gt 1 ] && touch FOLDER/done || kill -9 $$; }
+until [ -e FOLDER/done ]; do sleep 0.2; done
+"""
+"""The second rank is killed once; the first one waits for it."""
+
 LEFT: Final = """\
 import json
 from jobs.models import Attempt, Event, Job, NotificationEvent, TrainingSeries
@@ -102,6 +112,25 @@ def test_fault_handling_killed_at_every_step_restarts_once_for_each_fault(arena:
         "cordons": 1,
         "points": [[2, 0.25]],
     }
+
+
+def test_replica_is_restarted_once_when_the_console_is_killed_in_between(arena: Arena) -> None:
+    folder = arena.judge / "replicas"
+    folder.mkdir()
+    folder.chmod(0o777)
+    arm(arena, *RESTARTING)
+    job_file = json.loads(file(str(folder)))
+    job_file["JobSpecs"][0]["PodCount"] = 2
+    job_file["Settings"].pop("EnableSanityCheck")
+    job_file["UserCommand"] = RANKS.replace("FOLDER", str(folder))
+    job_file["JobConsole"] = {"fault_tolerance": {"restart_scope": "replica"}}
+    public_id = post(arena, "jobs", {"file": json.dumps(job_file)}, key="replicas")["id"]
+    job = wait_for(lambda: ended(arena, public_id), 120, interval=0.5)
+    assert job["state"] == "SUCCEEDED"
+    assert all(arena.taken(point) for point in RESTARTING)
+    assert sorted((folder / "ranks").read_text().split()) == ["0", "1", "1"]
+    found = left(arena, public_id)
+    assert (found["decisions"], found["attempts"]) == ([["signalled", "restarts_left", True]], 1)
 
 
 def file(folder: str) -> str:

@@ -29,7 +29,7 @@ RIGHT_WITHIN = 10.0
 STOPPED_JOBS = ("stop.", "local.stop_written", "agent.ordered")
 """Points that are passed only when somebody stops the job."""
 
-FAULTS = ("detect.", "stacks.", "decide.", "retry.", "sanity.", "cordon.", "metrics.", "route.")
+FAULTS = ("detect.", "stacks.", "decide.", "restart.", "retry.", "sanity.", "cordon.", "metrics.", "route.")
 """Points of jobs with fault tolerance: test_faults_killed.py has them."""
 
 OTHER_JOBS = (
@@ -37,6 +37,8 @@ OTHER_JOBS = (
     *(point for point in POINTS if point.startswith("slurm.")),
     "agent.warned",
     "agent.decided",
+    "agent.before_restart",
+    "agent.after_restart",
     *(point for point in POINTS if point.startswith(FAULTS)),
     "notification.before_send",
     "notification.after_send",

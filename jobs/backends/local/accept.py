@@ -225,6 +225,7 @@ def make_plan(
         network=NetworkPlan(config.job_range, "", submission.egress) if runtime.own_network else None,
         tensorboard=board,
         checks_nodes=spec.sanity_check.enabled,
+        restarts_replicas=spec.restarts_replicas,
     )
 
 

@@ -54,7 +54,7 @@ from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import upload_unpacker
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
-from jobs.node.supervisor.plan import UnknownFormat
+from jobs.node.supervisor.plan import Plan, UnknownFormat
 
 
 class LocalBackend:
@@ -193,6 +193,20 @@ class LocalBackend:
         try:
             with Folder.open(attempt) as folder:
                 folder.write(layout.EXTENSION, {"limit_s": limit_s})
+            launch.tend(self._config.root, self._config.python, [handle])
+        except OSError as error:
+            raise Unreachable(str(error)) from error
+
+    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
+        """Write the order down, unless there is one, and tell the agent."""
+        attempt = self._layout.attempt(handle)
+        plan = Plan.read(attempt)
+        place = plan.replica(replica.role, replica.index) if plan else None
+        if place is None or (attempt / layout.END).exists():
+            return
+        try:
+            with Folder.open(attempt) as folder:
+                folder.publish(layout.restart_order(place.name, failed_run), {"restarts": restarts})
             launch.tend(self._config.root, self._config.python, [handle])
         except OSError as error:
             raise Unreachable(str(error)) from error

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, LogSlice, LogState, Observation, ReplicaSeen
+from jobs.backends.base import EndpointSeen, FailedRun, LogSlice, LogState, Observation, ReplicaSeen
 from jobs.node import files
 from jobs.node.processes import Identity
 from jobs.node.supervisor import checkpoints, layout
@@ -101,7 +101,13 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         gpus=tuple(value["gpus"]) if "gpus" in value else None,
         endpoints=tuple(_endpoints(value, value.get("host", where["host"]))),
         sanity=value.get("sanity"),
+        failed_run=_failed_run(value["failed_run"]) if "failed_run" in value else None,
     )
+
+
+def _failed_run(value: Mapping[str, Any]) -> FailedRun:
+    reason = Reason(ReasonCode(value["code"]), value["params"])
+    return FailedRun(value["run"], reason, value["exit_code"], value["signal"], value["ended_at"])
 
 
 def _endpoints(value: Mapping[str, Any], host: str) -> Iterator[EndpointSeen]:
@@ -127,7 +133,8 @@ def read_log(attempt: Path, role: str, index: int, cursor: str, limit: int) -> L
     place = plan.replica(role, index) if plan else None
     if place is None:
         return LogSlice(b"", cursor, LogState.GONE)
-    over = (attempt / "replicas" / place.name / layout.EXIT).exists()
+    is_held = plan is not None and plan.restarts_replicas  # its end counts with that of the attempt
+    over = (attempt / (layout.END if is_held else f"replicas/{place.name}/{layout.EXIT}")).exists()
     data, size = _bytes(attempt / "logs" / f"{place.name}.output", offset, limit)
     if offset > size:
         return LogSlice(b"", str(size), LogState.TRUNCATED)

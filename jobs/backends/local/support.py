@@ -97,7 +97,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_ENDINGS}::test_job_succeeds_after_enough_replica_successes"
     ),
     "roles[].restart.limit": approximate(
-        _("torchrun starts its processes again so often; a failed replica is not started again alone."),
+        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
         "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
     ),
     "roles[].env": honour(f"{_ENVIRONMENT}::test_environment_prefers_job_file_except_for_gpus"),

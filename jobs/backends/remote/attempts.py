@@ -24,6 +24,7 @@ the node relay copies between them (`jobs.node.relay`).
     door                         the keys of session listeners, for the node's side, until the end
     door-key                     the same with the console's own side, for the console alone
     enter-<name>                 a request for a session listener beside that replica
+    restart-<run>-<name>.<n>     whether a replica whose start number n failed is started again
     claim                        the number of the one Slurm job that may run it
     stop                         a request for its end: signal, seconds of grace
     slurm.output                 the output of the script itself
@@ -33,6 +34,7 @@ the node relay copies between them (`jobs.node.relay`).
         resumed                  the checkpoint that it resumes from, and when that was saved
         peers                    the environment variables about all replicas
         started/<name>           node, time, and the number of the replica's process there
+        failed/<name>            number, exit code and time of its failed start, until it is started again
         ends/<name>              exit code, time, and why
         ending                   why and since when the rest is told to end
         end                      exists = every replica has ended
@@ -60,6 +62,9 @@ _MAX_NAME: Final = 100
 
 MAX_BYTES: Final = 4 << 20
 """No file that is read here is longer."""
+
+RESTART: Final = "restart"
+"""Begins the names of orders about failed replicas."""
 
 WRITTEN_BY_JOB: Final = ("claim", "rewound", "slurm.output")
 """The files of an attempt's folder that the job itself writes."""
@@ -93,6 +98,11 @@ def file_prefix(role: str, ordinal: int) -> str:
     return safe if safe == role else f"{safe}.{ordinal}"
 
 
+def restart_order(run: int, name: str, failed_run: int) -> str:
+    """Return the file of the order about a replica of a run whose start with that number failed."""
+    return f"{RESTART}-{run}-{name}.{failed_run}"
+
+
 def node_folder(nodes_folder: str, key: str) -> Path:
     """Return an attempt's folder on each of its nodes, where they share none with the console."""
     match = _parse(key)
@@ -109,25 +119,25 @@ def run_name(run: int) -> str:
     return f"run-{run}"
 
 
-def create(path: Path, text: str, *, durable: bool = False) -> bool:
+def create(path: Path, text: str, mode: int = 0o600, *, durable: bool = False) -> bool:
     """Create a file unless there is one; return whether this call did.
 
     A durable one outlives a crash of the machine from then on.
     """
-    return create_bytes(path, text.encode(), durable=durable)
+    return create_bytes(path, text.encode(), mode, durable=durable)
 
 
-def create_bytes(path: Path, data: bytes, *, durable: bool = False) -> bool:
+def create_bytes(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = False) -> bool:
     """Create a file of bytes likewise."""
     try:
         if data:
-            temporary = write_temporary(path.parent, data, durable=durable)
+            temporary = write_temporary(path.parent, data, mode, durable=durable)
             try:
                 os.link(temporary, path)
             finally:
                 temporary.unlink()
         else:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
     except FileExistsError:
         return False
     if durable:

@@ -290,7 +290,7 @@ def _classify(run: str, names: set[str], piece: RelayPiece) -> str:
             kind, most = ("first" if name in WRITTEN_ONCE else "latest"), MAX_RUN_FILE
         case [at, "started" | "ends", name] if at == run and name in names:
             kind = "first"
-        case [at, "steps", name] if at == run and name in names:
+        case [at, "steps" | "failed", name] if at == run and name in names:
             kind = "latest"
         case [at, "doors", name] if at == run and name.removesuffix(".said") in names:
             kind = "latest"
@@ -366,6 +366,7 @@ def _reply(root: Path, folder: Path, run: Path, message: RelayMessage) -> dict[s
     requests = ["stop", *(path.name for path in folder.glob("enter-*"))]
     if len(requests) > 1:
         requests.insert(0, "door")
+    requests += [path.name for path in folder.glob(f"{attempts.RESTART}-*")]
     if (folder / relay.CREDENTIALS).exists():
         requests.append(relay.CREDENTIALS)
     needed = (*relay.INPUT_FILES, f"{run.name}/peers", f"{run.name}/before")

@@ -257,6 +257,23 @@ class SlurmBackend:
         elif time.time() > float(earlier[2]) + OVERDUE_S:
             self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
 
+    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
+        """See `base.RestartingReplicas`.  The replica itself looks for the order, on its node."""
+        try:
+            folder = self._folder(SlurmJob.of(handle).key)
+        except InvalidKey:
+            return
+        kept = read_record(folder)
+        name = kept.replica_name(replica.role, replica.index) if kept else None
+        if kept is None or name is None:
+            return
+        order = attempts.restart_order(replica.run, name, failed_run)
+        mode = folder_access.READABLE if kept.user else 0o600
+        try:
+            attempts.create(folder / order, "restart\n" if restarts else "end\n", mode, durable=True)
+        except OSError as error:
+            raise Unreachable(str(error)) from error
+
     def credentials_age_s(self, handle: Handle) -> float | None:
         """See `base.CredentialFiles`."""
         try:

@@ -91,7 +91,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].restart.limit": approximate(
-        _("torchrun starts its processes again so often; a failed replica is not started again alone."),
+        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
         "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
     ),
     "roles[].env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),

@@ -59,8 +59,8 @@ def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """Return what a body says of `spec` alone, in the form that `extras` remember."""
     is_v1 = bool(extras.get(V1))
     check = spec.fault_tolerance
-    is_foreign = fault_arguments.are_of(fault_arguments.Vendor.DLC, check.arguments)
-    config, arguments = _fault_config("" if is_foreign else check.arguments, extras)
+    own = fault_arguments.remove_arguments(fault_arguments.Vendor.DLC, check.arguments)
+    config, arguments = _fault_config(own, extras)
     return {
         **write_fields((keys.NAME, keys.QUEUE), spec),
         keys.JOB_TYPE.key: _WORDS.get(_framework(spec), "PyTorchJob"),

@@ -79,13 +79,14 @@ def _read_item(item: Request) -> tuple[str, str]:
 def write(spec: JobSpec) -> JsonObject:
     """Return `Settings`, in the order of the page; AIHC's words of fault tolerance mean nothing here."""
     check = spec.fault_tolerance
-    is_foreign = fault_arguments.are_of(fault_arguments.Vendor.AIHC, check.arguments)
     return {
         **write_fields((names.OVERSOLD_TYPE,), spec),
         **without_empty(
             {
                 names.AIMASTER.key: check.enabled,
-                names.AIMASTER_ARGS.key: "" if is_foreign else check.arguments,
+                names.AIMASTER_ARGS.key: fault_arguments.remove_arguments(
+                    fault_arguments.Vendor.AIHC, check.arguments
+                ),
                 names.ENABLE_RDMA.key: any(role.resources.rdma for role in spec.roles),
             }
         ),

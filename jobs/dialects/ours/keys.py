@@ -137,6 +137,7 @@ HELPS: Final[Mapping[str, str]] = {
     "fault_tolerance.enabled": "Whether enabled.",
     "fault_tolerance.arguments": "Arguments.",
     "fault_tolerance.patterns": "Regular expressions; a line that matches one also restarts the job.",
+    "fault_tolerance.restart_scope": "What is restarted: the whole job, or only the replica that failed.",
     "sanity_check": "Node check before the start.",
     "sanity_check.enabled": "Whether enabled.",
     "sanity_check.arguments": "Arguments.",

@@ -11,7 +11,7 @@ from jobs.form import subfields
 from jobs.form.fields.base import BOTH, Field, FieldKind, Words, choice_of
 from jobs.form.measures import Choice, Flag, Lines, Measure, Number, PlainText
 from jobs.form.subfields import TextArgument
-from jobs.spec import AlertComparison, AlertMetric
+from jobs.spec import AlertComparison, AlertMetric, RestartScope
 
 _ARGUMENTS: Final = {
     "job-execution-mode": _("Execution mode"),
@@ -158,6 +158,19 @@ FAULTS: Final = (
         ),
         source="JobSpec",
         placeholder="lost shard [0-9]+",
+    ),
+    Field(
+        "fault-scope",
+        "/fault_tolerance/restart_scope",
+        FieldKind.CHOICE,
+        _("Restart scope"),
+        choice_of(RestartScope, none=False),
+        help=_(
+            "Only the failed replica: the others keep running and wait for it, which the program has to "
+            "support, as elastic training with torchrun does."
+        ),
+        source="JobSpec",
+        options=(("job", _("The whole job")), ("replica", _("Only the failed replica"))),
     ),
     Field(
         "sanity-check",

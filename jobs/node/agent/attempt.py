@@ -185,6 +185,8 @@ class Attempt:
         """Let the counts decide, then whoever asked for the end."""
         if self._pool.over():
             return
+        if self._plan.restarts_replicas:
+            await self._obey_restarts()
         if self._undecided and self._ending is None:
             self._undecided = False
             decision = self._decision()
@@ -197,6 +199,18 @@ class Attempt:
 
     def _decision(self) -> Decision | None:
         return decide(self._plan.roles, [ended for one in self._pool.handles if (ended := one.find_end())])
+
+    async def _obey_restarts(self) -> None:
+        """Start failed replicas again, or count their ends, as ordered; the others wait for an order."""
+        for one in self._pool.handles:
+            if not one.held:
+                continue
+            order = self._folder.read(layout.restart_order(one.place.name, one.run))
+            if self._ending is not None or (order is not None and not order["restarts"]):
+                one.make_final()
+                self._something_happened()
+            elif order is not None:
+                await self._pool.restart(one)
 
     async def _obey_stop(self) -> None:
         asked = self._folder.read(layout.STOP)
@@ -218,6 +232,8 @@ class Attempt:
         self._folder.write(layout.ENDING, decided.dump())
         self._ending = decided
         self._pool.ending = True
+        for one in self._pool.handles:
+            one.make_final()
         self._status.mark_changed()
         fault("agent.decided")
         self._pool.poke()

@@ -66,7 +66,7 @@ class LauncherPool:
 
     def over(self) -> bool:
         """Tell whether every replica has ended."""
-        return all(one.exit is not None for one in self.handles) and not self._ordered
+        return all(one.find_end() is not None for one in self.handles) and not self._ordered
 
     async def recover(self) -> None:
         """Take over what an earlier agent left."""
@@ -102,6 +102,13 @@ class LauncherPool:
         gone, self._gone = self._gone, []
         for one in gone:
             await self._wrapper_ended(one)
+
+    async def restart(self, one: ReplicaHandle) -> None:
+        """Have the command of a replica that failed started again."""
+        log = self._path / "logs" / f"{one.place.name}.output"
+        await asyncio.to_thread(one.begin_next_run, log)
+        self._changed()
+        self._begin(one)
 
     def wake(self) -> None:
         """There is something to see to."""

@@ -214,7 +214,7 @@ class ContainerRuntime(Runtime):
         box = replace(
             self._own_box(tensorboard.NAME),
             arguments=(self._board.command, tensorboard.NAME),
-            env=environment.NO_GPUS,
+            env=environment.companion_variables(tensorboard.NAME),
             cpu_milli=tensorboard.CPU_MILLI,
             memory_mib=tensorboard.MEMORY_MIB,
             gpus=(),
@@ -233,7 +233,8 @@ class ContainerRuntime(Runtime):
             )
 
         argv = [own_shell(), "-c", board.command, tensorboard.NAME, *console]
-        program = Command(argv, {**launch.environment(room), **environment.NO_GPUS}, room.work, launch.owner)
+        env = {**launch.environment(room), **environment.companion_variables(tensorboard.NAME)}
+        program = Command(argv, env, room.work, launch.owner)
         mode = Isolation(launch.plan.house.isolation)
         outside = replace(
             program,

@@ -267,7 +267,8 @@ class PlainRuntime(Runtime):
             return
         own = self._console_tensorboard(viewed=self._viewed)
         argv = [command.own_shell(), "-c", self._board.command, tensorboard.NAME, *own]
-        env = {**self._launch.environment(self._room), **environment.NO_GPUS}
+        variables = environment.companion_variables(tensorboard.NAME)
+        env = {**self._launch.environment(self._room), **variables}
         program = Command(argv, env, self._room.work, self._owner)
         yield Companion(tensorboard.NAME, program, self._enter_beside, memory_mib=tensorboard.MEMORY_MIB)
 

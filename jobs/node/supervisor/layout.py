@@ -23,6 +23,7 @@
     hosts, resolv.conf          how its replicas find each other by name, in a network of their own
     bin/python                  starts python3, for where there is no python
     warning.json, ending.json   the agent's orders to the wrappers
+    restart.<name>.<n>          whether a replica whose run number n failed is started again, decided once
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
                                 who prepares the replica now
@@ -37,6 +38,7 @@
                                 who leads a session beside it, where only this file tells
     replicas/<name>/over        its command has ended, and nobody enters it any more
     replicas/<name>/exit.json   how it ended
+    replicas/<name>~<n>/        the same files of its run number n, which failed; another one followed
     logs/<name>.output, .times  what it wrote, and when (jobs.node.wrapper.log_times)
     work/<name>/, tmp/<name>/   all that the job itself can write to, besides
     empty/<name>/<number>/      what lies behind places that are empty at first
@@ -79,6 +81,9 @@ FORMAT_WITH_NODE_CHECKS: Final = 10
 FORMAT_WITH_RESTARTS: Final = 11
 """Of a plan that says how often processes of a replica are started again: likewise."""
 
+FORMAT_WITH_REPLICA_RESTARTS: Final = 12
+"""Of a plan whose failed replicas wait for an order to start again: likewise."""
+
 AGENT_LOCK: Final = ".agent.lock"
 AGENT: Final = ".agent.json"
 AGENT_SOCKET: Final = ".agent.sock"
@@ -112,6 +117,7 @@ OVER: Final = "over"
 EXIT: Final = "exit.json"
 STEP: Final = "step.json"
 INIT: Final = "init"
+RESTART: Final = "restart"
 TURN: Final = "turn"
 SESSIONS: Final = "sessions"
 ENV: Final = "env"
@@ -157,6 +163,16 @@ class Layout:
         now = time.gmtime()
         month = now.tm_year * 12 + now.tm_mon - 1 - months_ago
         return self.root / ".forgotten" / f"{month // 12}-{month % 12 + 1:02}" / key
+
+
+def restart_order(name: str, run: int) -> str:
+    """Return the file of the order about a replica whose run with that number failed."""
+    return f"{RESTART}.{name}.{run}"
+
+
+def earlier_run(name: str, run: int) -> str:
+    """Return the folder with the files of an earlier run of a replica; no replica has such a name."""
+    return f"{name}~{run}"
 
 
 def folder_name(role: str, ordinal: int, index: int) -> str:

@@ -23,6 +23,7 @@ from jobs.node.supervisor.layout import (
     FORMAT_WITH_NETWORK,
     FORMAT_WITH_NODE_CHECKS,
     FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_REPLICA_RESTARTS,
     FORMAT_WITH_RESTARTS,
     FORMAT_WITH_SOURCES,
     FORMAT_WITH_TREES,
@@ -57,6 +58,9 @@ RESTARTS: Final = ("restarts",)
 NODE_CHECKS: Final = ("checks_nodes",)
 """What a plan may say since FORMAT_WITH_NODE_CHECKS."""
 
+REPLICA_RESTARTS: Final = ("restarts_replicas",)
+"""What a plan may say since FORMAT_WITH_REPLICA_RESTARTS."""
+
 _FORMATS: Final = (
     FORMAT,
     FORMAT_WITH_PROVISIONS,
@@ -68,6 +72,7 @@ _FORMATS: Final = (
     FORMAT_WITH_CONTAINERS,
     FORMAT_WITH_NODE_CHECKS,
     FORMAT_WITH_RESTARTS,
+    FORMAT_WITH_REPLICA_RESTARTS,
 )
 
 
@@ -252,7 +257,8 @@ class Plan:
     data, output and code places; `bounds` are laid into every replica, and some of them
     filled with `codes` and `datas`, by `tools`; `packages` are installed; `cache` is the person's folder for
     what was fetched before; `network` is None in the host's network; `checks_nodes` says that its commands
-    begin with the sanity check.  What is secret is not in here.
+    begin with the sanity check; with `restarts_replicas` a failed replica waits for an order whether it is
+    started again.  What is secret is not in here.
     """
 
     key: str
@@ -283,6 +289,7 @@ class Plan:
     network: NetworkPlan | None = None
     tensorboard: TensorBoardPlan | None = None
     checks_nodes: bool = False
+    restarts_replicas: bool = False
 
     @classmethod
     def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
@@ -311,27 +318,22 @@ class Plan:
     def dump(self) -> dict[str, Any]:
         """Return it as JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
-        more = {
-            name: value.pop(name) for name in (*PROVISIONS, *CARRIED, "network", *COMPANIONS, *NODE_CHECKS)
-        }
+        since = (*PROVISIONS, *CARRIED, "network", *COMPANIONS, *NODE_CHECKS, *REPLICA_RESTARTS)
+        more = {name: value.pop(name) for name in since}
         wanted = {name: said for name, said in more.items() if said}
-        number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
-        if any(code.tree for code in self.codes):
-            number = FORMAT_WITH_TREES
-        if any(name in wanted for name in CARRIED):
-            number = FORMAT_WITH_DATA
-        if self.network is not None:
-            number = FORMAT_WITH_NETWORK
-        if _keep_sources(wanted):
-            number = FORMAT_WITH_SOURCES
-        if any(name in wanted for name in COMPANIONS):
-            number = FORMAT_WITH_COMPANIONS
-        if _keep_fields(value["roles"], CONTAINERS):
-            number = FORMAT_WITH_CONTAINERS
-        if any(name in wanted for name in NODE_CHECKS):
-            number = FORMAT_WITH_NODE_CHECKS
-        if _keep_fields(value["roles"], RESTARTS):
-            number = FORMAT_WITH_RESTARTS
+        needs = {
+            FORMAT_WITH_PROVISIONS: bool(wanted),
+            FORMAT_WITH_TREES: any(code.tree for code in self.codes),
+            FORMAT_WITH_DATA: any(name in wanted for name in CARRIED),
+            FORMAT_WITH_NETWORK: self.network is not None,
+            FORMAT_WITH_SOURCES: _keep_sources(wanted),
+            FORMAT_WITH_COMPANIONS: any(name in wanted for name in COMPANIONS),
+            FORMAT_WITH_CONTAINERS: _keep_fields(value["roles"], CONTAINERS),
+            FORMAT_WITH_NODE_CHECKS: any(name in wanted for name in NODE_CHECKS),
+            FORMAT_WITH_RESTARTS: _keep_fields(value["roles"], RESTARTS),
+            FORMAT_WITH_REPLICA_RESTARTS: any(name in wanted for name in REPLICA_RESTARTS),
+        }
+        number = max((each for each, is_needed in needs.items() if is_needed), default=FORMAT)
         for name in LIMITS:
             value["house"].pop(name)
         return {"format": number, **value, **wanted}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from jobs.faults import fault
 from jobs.node import processes
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import layout, restart_lines
 from jobs.node.supervisor.decision import Ended
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import preparation_lock, replica_cleanup
@@ -18,16 +20,22 @@ from jobs.node.wrapper.log_times import LogTimes
 from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import KILLED, Cause, Exit, now
 from jobs.node.wrapper.wrapper import settle
+from jobs.states import ReplicaState
 
 if TYPE_CHECKING:  # which looks at what is handles
     from jobs.node.supervisor.port_monitor import Served
 
 
+_RESTARTABLE: Final = frozenset({Cause.COMMAND, Cause.MEMORY})
+"""Ends after which the command may be started again: it ran, and its wrapper saw how it ended."""
+
+
 class ReplicaHandle:
     """`started`, `exit` and `step` are what the files say; `hold` is a pidfd of the wrapper while it lives.
 
-    `step` is what is done before the start; `sanity` is the result of the check that its command begins with,
-    None where there is none.
+    `run` counts the starts of its command from 1.  It is `held` once it has failed and waits for an order
+    whether it is started again.  `step` is what is done before the start; `sanity` is the result of the check
+    that its command begins with, None where there is none.
     """
 
     def __init__(self, plan: Plan, place: PlannedReplica, replicas: Folder) -> None:
@@ -40,7 +48,12 @@ class ReplicaHandle:
         self.tries = 0
         self.served: tuple[Served, ...] = ()
         self.sanity: dict[str, Any] | None = None
+        self.run = 1
+        self.first_started: dict[str, Any] | None = None
+        self._is_final = not plan.restarts_replicas
         self._replicas = replicas
+        while replicas.exists(layout.earlier_run(place.name, self.run)):
+            self._leave_run()
         self._identity: Identity | None = None
         self._launch: LaunchArguments | None = None
 
@@ -49,14 +62,26 @@ class ReplicaHandle:
         """Tell whether its command was started and has not ended."""
         return self.started is not None and self.exit is None
 
+    @property
+    def held(self) -> bool:
+        """Tell whether it has failed and waits for an order whether it is started again."""
+        if self._is_final or self.exit is None or self.exit.cause not in _RESTARTABLE:
+            return False
+        return Ended(self.place, self.exit).judge()[0] is ReplicaState.FAILED
+
     def find_end(self) -> Ended | None:
-        """Its end, if it has come."""
-        return Ended(self.place, self.exit) if self.exit else None
+        """Its end, if it has come for good."""
+        return Ended(self.place, self.exit) if self.exit and not self.held else None
+
+    def make_final(self) -> None:
+        """Let it be started no more once its command has ended."""
+        self._is_final = True
 
     def began_at(self) -> float | None:
-        """When its command was started, in seconds since this boot; None when it was not in this boot."""
-        began = self.started and "mono" in self.started and self.started["boot"] == processes.boot_id()
-        return self.started["mono"] if self.started and began else None
+        """When its command was first started, in seconds since this boot; None when not in this boot."""
+        first = self.first_started or self.started
+        began = first and "mono" in first and first["boot"] == processes.boot_id()
+        return first["mono"] if first and began else None
 
     def look(self) -> None:
         """Read what its files say now."""
@@ -153,6 +178,27 @@ class ReplicaHandle:
         for name in (layout.ENV, layout.LOGIN, *beside):
             self._replicas.remove(f"{self.place.name}/{name}")
         replica_cleanup.remove_groups(self.plan, self.place)
+
+    def begin_next_run(self, log: Path) -> None:
+        """Put the files of its failed run away at one instant, so that a wrapper starts its command anew.
+
+        The log goes on, with a line that says so; its other folders are made anew.
+        """
+        replica_cleanup.kill_all(self.plan, self.place)
+        replica_cleanup.remove_groups(self.plan, self.place)
+        restart_lines.append(log, self.run + 1)
+        fault("agent.before_restart")
+        self._replicas.rename(self.place.name, layout.earlier_run(self.place.name, self.run))
+        fault("agent.after_restart")
+        self._leave_run()
+
+    def _leave_run(self) -> None:
+        """Count a run that failed, whose files have been put away."""
+        if self.first_started is None:
+            earlier = f"{layout.earlier_run(self.place.name, self.run)}/{layout.STARTED}"
+            self.first_started = self._replicas.read(earlier)
+        self.run += 1
+        self.started, self.exit, self.step, self.tries = None, None, None, 0
 
     def clear_leftovers(self) -> None:
         """End what a wrapper left that was killed while it prepared something; nothing while one does."""

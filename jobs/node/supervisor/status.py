@@ -16,7 +16,7 @@ from typing import Any, Final
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.decision import Ending
+from jobs.node.supervisor.decision import Ended, Ending
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.node.wrapper.launch_arguments import group_name
@@ -45,7 +45,7 @@ class Status:
 
     def write(self, handles: Sequence[ReplicaHandle], ending: Ending | None) -> None:
         """Write it: the attempt goes on."""
-        started = any(one.started and layout.NEVER not in one.started for one in handles)
+        started = any(one.run > 1 or (one.started and layout.NEVER not in one.started) for one in handles)
         state = State.RUNNING if started else State.PENDING
         phase = Phase.STOPPING if ending else Phase.RUNNING if started else Phase.ENV_PREPARING
         reason = Reason(ReasonCode.RUNNING) if started else _starting_reason(handles)
@@ -65,7 +65,8 @@ class Status:
         reason: Reason,
         ended_at: float | None,
     ) -> None:
-        begun = [one.started["at"] for one in handles if one.started and "at" in one.started]
+        firsts = [one.first_started or one.started for one in handles]
+        begun = [first["at"] for first in firsts if first and "at" in first]
         value = {
             "format": layout.FORMAT,
             "supervisor": self._me.dump(),
@@ -105,6 +106,17 @@ def _replica(one: ReplicaHandle) -> dict[str, Any]:
             "exit_code": ended.exit.code,
             "signal": ended.exit.signal,
             "ended_at": ended.exit.ended_at,
+        }
+    elif one.exit is not None:
+        failed = Ended(one.place, one.exit)
+        value["state"] = ReplicaState.WAITING
+        value["failed_run"] = {
+            "run": one.run,
+            "code": failed.judge()[1].code,
+            "params": dict(failed.judge()[1].params),
+            "exit_code": one.exit.code,
+            "signal": one.exit.signal,
+            "ended_at": one.exit.ended_at,
         }
     else:
         value["state"] = ReplicaState.RUNNING if one.started else ReplicaState.WAITING

@@ -53,9 +53,18 @@ INDEX_VARIABLES: Final = (
 
 MARK: Final = "JOB_CONSOLE_REPLICA"
 
-FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", MARK)
+COMPANION: Final = "JOB_CONSOLE_COMPANION"
+"""Names what runs besides a replica's command, so that its processes are not taken for the command's."""
+
+FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", MARK, COMPANION)
 
 NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+def companion_variables(name: str) -> dict[str, str]:
+    """Return what a companion of that name has beyond the replica's environment."""
+    return {**NO_GPUS, COMPANION: name}
+
 
 PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
 """Names the file that holds what did not fit: `NAME='value'` lines for a shell to source."""

@@ -92,7 +92,7 @@ class LaunchArguments:
         """Return the replica's environment with that of a container besides it, which has no GPU."""
         own = {**container.env, **self._secrets_of(container)}
         own = {name: value for name, value in own.items() if name not in environment.FIXED}
-        return {**self.environment(room), **own, **environment.NO_GPUS}
+        return {**self.environment(room), **own, **environment.companion_variables(container.name)}
 
     def _secrets_of(self, container: ContainerPlan) -> Mapping[str, str]:
         found = self.secrets.get("containers", {}).get(self.place.role.name, {}).get(container.name, {})

@@ -15,10 +15,11 @@ from jobs.dialects.torchrun_arguments import find_max_restarts
 from jobs.fault_tolerance.policy import LONGEST_PATTERN, MOST_PATTERNS, policy_of
 from jobs.logs import pattern_search
 from jobs.logs.pattern_search import BadPattern, PatternTooSlow
-from jobs.spec import JobSpec
+from jobs.spec import JobSpec, RestartScope
 
 _AT: Final = "/fault_tolerance/arguments"
 _PATTERNS: Final = "/fault_tolerance/patterns"
+_SCOPE: Final = "/fault_tolerance/restart_scope"
 _CHECK_S: Final = 3.0
 _ALIKE: Final = 0.8
 _LONGEST: Final = 60
@@ -90,7 +91,8 @@ def _find_defect(patterns: Sequence[str]) -> tuple[str, str] | None:
 def find_notes(spec: JobSpec) -> Iterator[Note]:
     """Yield a note for each argument without effect: one that nobody knows, or that nothing here acts on.
 
-    So are restarts in torchrun's command that are not the field's, and patterns without restarts.
+    So are restarts in torchrun's command that are not the field's, patterns without restarts, and restarts
+    that are counted apart.
     """
     for number, role in enumerate(spec.roles):
         own, limit = find_max_restarts(role.command), role.restart.limit
@@ -106,8 +108,26 @@ def find_notes(spec: JobSpec) -> Iterator[Note]:
         elif known is not None and not known.acts:
             yield Note("fault_argument_unused", _AT, {"name": argument.name})
     policy = policy_of(spec)
+    if policy is not None and policy.restarts:
+        yield from _find_budgets(spec, policy.restarts)
+    if spec.fault_tolerance.restart_scope is RestartScope.REPLICA and not spec.restarts_replicas:
+        yield Note("restart_scope_job", _SCOPE)
     if policy is not None and policy.patterns and not policy.restarts and spec.retry.limit == 0:
         yield Note("fault_patterns_without_restarts", _PATTERNS)
+
+
+def _find_budgets(spec: JobSpec, restarts: int) -> Iterator[Note]:
+    """Yield a note for each role whose processes torchrun starts again too, as the two numbers multiply."""
+    for number, role in enumerate(spec.roles):
+        own = find_max_restarts(role.command)
+        inner = role.restart.limit if own is None else own
+        if inner:
+            params: dict[str, str | int | float | None] = {
+                "role": role.name,
+                "inner": inner,
+                "outer": restarts,
+            }
+            yield Note("restart_budgets", f"/roles/{number}/restart/limit", params)
 
 
 def _find_close(name: str) -> str:

@@ -291,6 +291,8 @@ def test_admin_ledger_lists_name_jobs(admin: Client, place: Place) -> None:
     page = admin.get("/admin/quotas/reservation/").content.decode()
     assert "long-run" in page
     assert runs.owner.get_username() in page
+
+
 # --- the list of jobs -----------------------------------------------------------------------------------
 
 

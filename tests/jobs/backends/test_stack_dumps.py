@@ -16,6 +16,7 @@ from jobs.fault_tolerance.stacks import StackVerdict
 from jobs.models import Replica
 from jobs.node.sandbox.isolation import Isolation
 from jobs.scheduling import stack_dumps
+from jobs.spec import PodContainer
 from tests.jobs.backends.benches import Bench, LocalBench, role
 from tests.jobs.backends.beside import ROOM
 from tests.jobs.backends.slurm_bench import SlurmBench
@@ -54,7 +55,10 @@ def test_rank_outside_the_collective_of_the_others_is_the_suspect(bench: Bench) 
     script = bench.judge / "train.py"
     script.write_text(TRAINING)
     command = f"exec /usr/bin/python3 {script} {bench.judge}"
-    handle = bench.backend.submit(bench.submission(role(command, replicas=3, resources=ROOM)))
+    program = ("/usr/bin/python3", "-c", "import time; time.sleep(600)")
+    sidecars = (PodContainer(name="beside", command=program),)  # older than the rank, and no rank
+    ranks = role(command, replicas=3, resources=ROOM, sidecars=sidecars)
+    handle = bench.backend.submit(bench.submission(ranks, grace_s=0))
     wait_for(lambda: len(list(bench.judge.glob("[0-9]"))) == 3, 60)
     replicas = [Replica(pk=n + 1, role="worker", index=n, node=f"n{n}") for n in range(3)]
     backend = cast("Enterable", bench.backend)

@@ -80,6 +80,7 @@ NEW = {
     "fault-tolerance": "on",
     "fault-arguments": "--enable-job-restart=True",
     "fault-patterns": "lost shard [0-9]+",
+    "fault-scope": "replica",
     "sanity-check": "on",
     "sanity-arguments": "--x=y",
     "alert": "cpu",

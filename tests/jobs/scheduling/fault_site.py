@@ -18,7 +18,7 @@ from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Event, Job
 from jobs.scheduling import fault_watch, reconcile, stack_dumps
-from jobs.spec import FaultTolerance, JobSpec, NodeChoice, Resources, RoleSpec
+from jobs.spec import FaultTolerance, JobSpec, NodeChoice, Resources, RestartScope, RoleSpec
 from jobs.states import TERMINAL, State
 from quotas.clusters import inventory
 from quotas.models import Admission, Cluster, Membership, Node, NodeState, Quota, Role, User, Workspace
@@ -48,12 +48,13 @@ class FaultSite:
         *,
         replicas: int = 2,
         size: Resources = SMALL,
+        scope: RestartScope = RestartScope.JOB,
         **more: Any,
     ) -> Job:
         """Submit a job with fault tolerance, of two ranks unless said otherwise."""
         nodes = NodeChoice(never=(APART,) if self.slurm else ())  # it does not see what is mounted now
         role = RoleSpec(name="worker", replicas=replicas, command=command, resources=size, nodes=nodes)
-        tolerance = FaultTolerance(enabled=True, arguments=arguments)
+        tolerance = FaultTolerance(enabled=True, arguments=arguments, restart_scope=scope)
         spec = JobSpec(name=name, roles=(role,), grace_s=1, fault_tolerance=tolerance, **more)
         document = Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}"))
         return submission.store(User.objects.get(username="alice"), document, self.quota)

@@ -18,7 +18,7 @@ from jobs.backends.slurm.script.environment import FIXED
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
 from jobs.node.staging import mount_paths
-from jobs.node.wrapper.environment import NO_GPUS
+from jobs.node.wrapper.environment import companion_variables
 from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
 from jobs.states import Params, Reason, ReasonCode
 
@@ -63,8 +63,8 @@ def _calls(role: RoleSpec, place: int, runtime: str, *, is_init: bool) -> Iterat
             continue
         own = {key: value for key, value in container.env.items() if key not in FIXED}
         exports = " ".join(f"{key}={_value(place, position, key, value)}" for key, value in own.items())
-        hidden = " ".join(f"{key}={value}" for key, value in NO_GPUS.items())
-        yield f"variables_{position}() {{ export {hidden} {exports}; }}"
+        beside = " ".join(f"{key}={value}" for key, value in companion_variables(name).items())
+        yield f"variables_{position}() {{ export {beside} {exports}; }}"
         image = ""
         if runtime == container_runtimes.APPTAINER and container.image:
             image = container_runtimes.image_name(container.image, runtime)

@@ -28,7 +28,7 @@ from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
 from jobs.node.frameworks import registry
-from jobs.node.supervisor import checkpoints
+from jobs.node.supervisor import checkpoints, restart_lines
 from jobs.node.wrapper import tensorboard
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Params, Reason, ReasonCode
@@ -43,6 +43,7 @@ MAIN_SCRIPT: Final = (
     (Path(__file__).with_name("job_script.sh").read_text(encoding="utf-8").rstrip("\n"))
     .replace("STRIDE", str(ports.STRIDE))
     .replace("BESIDE", " ".join(SESSION_STEP))
+    .replace("RESTART_TEXT", restart_lines.TEXT)
     .replace("ISOLATED", " ".join(bundle.ISOLATED))
 )
 KILL_WAIT_S: Final = 30
@@ -129,6 +130,7 @@ def render(
         f"limit={spec.time_limit_s or ''}",
         f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
         f"alone={'yes' if is_alone(spec) else ''}",
+        f"restarts={'yes' if spec.restarts_replicas and not by_hand else ''}",
         *(("export SLURM_CPU_BIND=cores",) if spec.cpu_affinity else ()),
         "span=({} {})".format(*config.ports),
         *container_runtimes.render_images(spec, engine),

@@ -250,8 +250,25 @@ stop_timing() { # PID INDEX: end `timing` once it has seen the whole log
   kill -RTMIN "$1" 2>/dev/null && wait "$1"
 }
 
-task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on its node
+is_restarted() { # NUMBER CODE: wait for the console's order about a failed start, where the job has such orders
+  local order word=''
+  [ -n "$restarts" ] && [ "$2" -ne 0 ] && [ ! -e "$run/ending" ] || return
+  written "$run/failed/$name" "$1 $2 $(now)"
+  until [ -n "$word" ]; do
+    [ ! -e "$run/ending" ] || return
+    sleep 1
+    for order in "$folder/restart-${run##*/run-}-$name.$1"*; do # a pattern, so that the folder is read again
+      [ "${order##*.}" != "$1" ] || read -r word <"$order"
+    done
+  done
+  [ "$word" = restart ] || return
+  printf '\n%s %s\n' 'RESTART_TEXT' "$(($1 + 1))"
+  written "$run/failed/$name" "$(($1 + 1))"
+}
+
+task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE RESTARTS: one replica, on its node
   local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=() mode=${6:-} credential_server='' timer
+  local restarts=${7:-} number=0
   if [ -n "${relay_url:=}" ]; then
     export -n relay_url relay_python relay_token relay_program relay_start
     carry bring "$([ "$mode" = bring ] || echo "$name")" 2>/dev/null || exit
@@ -273,8 +290,12 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on it
   timing "$run/logs/$name".{output,times} &
   timer=$!
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
-  { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
-  code=$?
+  while :; do
+    number=$((number + 1))
+    { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
+    code=$?
+    is_restarted "$number" "$code" || break
+  done
   [ ! -e "$run/before" ] || dismiss "$dismissing"
   stop_timing "$timer" "$run/logs/$name.times"
   [ "${#view[@]}" -eq 0 ] || [ -e "$run/views/$name" ] || prevented
@@ -304,8 +325,8 @@ run_step() { # PLACE MODE SRUN-OPTION…: repeated where slurmctld was away and 
     said=$(stat -Lc %s /dev/stderr)
     # The step has a name for accounting, which its programs shall not take for the job's.
     srun "--job-name=role-$1" "${@:3}" bash -c "$(printf 'SLURM_JOB_NAME=%q' "$SLURM_JOB_NAME")
-      $(declare -f now written carry watching heard gone left provide_python timing stop_timing task); task \"\$@\"" \
-      bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
+      $(declare -f now written carry watching heard gone left provide_python timing stop_timing is_restarted task); task \"\$@\"" \
+      bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" "$restarts" </dev/null &
     child=$!
     while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
     [ "$code" -ne 0 ] && [ ! -e "$run/ending" ] && [ "$((tries += 1))" -le 60 ] || return
@@ -348,7 +369,7 @@ show_tensorboard() { # FOLDER RUN NAME ENVIRONMENT LOG-PATH COMMAND FIRST-PORT L
   eval "$4"
   [ ! -e "$run/before" ] || { . "$run/before" && settled; }
   eval "export AIHC_TENSORBOARD_LOG_PATH=$path"
-  export TMPDIR=$PWD
+  export TMPDIR=$PWD JOB_CONSOLE_COMPANION=tensorboard
   trap '' HUP INT USR1 USR2 # signals of the job reach all of its steps
   each=${PAI_CONTAINER_HOST_tensorboard_PORT_LIST:-}
   for tries in 1 2 3; do # another process may take the port meanwhile
@@ -529,7 +550,7 @@ begin() {
     # Slurm forgot that it had started this run, and killed it; its files are there.
     mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
   fi
-  mkdir "$run"/{started,ends,logs,work,steps,views,doors}
+  mkdir "$run"/{started,ends,logs,work,steps,views,doors,failed}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   write_hosts
   chosen

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
+from jobs.backends.base import EndpointSeen, FailedRun, Observation, ReplicaSeen
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, RoleRecord
 from jobs.backends.slurm.client.listing import ListedJob
@@ -231,7 +231,11 @@ class _AttemptView:
                 sanity=self._sanity(name) if began is not None and self.record.checks_nodes else None,
             )
             end = found.ends.get(name)
-            yield self._with_end(seen, end, role) if end is not None else seen
+            if end is not None:
+                seen = self._with_end(seen, end, role)
+            elif name in found.failed and not found.ending:
+                seen = replace(seen, state=ReplicaState.WAITING, failed_run=_failed_run(*found.failed[name]))
+            yield seen
 
     def _sanity(self, name: str) -> Mapping[str, Any]:
         """Return the result of the check that the replica's command begins with."""
@@ -298,6 +302,10 @@ def _may_be_cut(reason: Reason) -> bool:
     killed = reason.code is ReasonCode.SIGNALLED and reason.params.get("signal") in (KILL, TERM)
     is_unknown = reason.code in (ReasonCode.WRAPPER_LOST, ReasonCode.START_FAILED)
     return killed or is_unknown or reason.params.get("slurm") == NOT_RELAYED
+
+
+def _failed_run(number: int, end: ReplicaEnd) -> FailedRun:
+    return FailedRun(number, _end_reason(end), end.code, killing_signal(end.code), end.at)
 
 
 def _end_reason(end: ReplicaEnd) -> Reason:

@@ -46,13 +46,15 @@ class RunStatus:
 
     `steps` has what is done before a replica's command and with what, `started` its node and time, `hosts`
     the node of each replica, `ports` the chosen ports, `taken` the positions of ports in use by others, and
-    `resumed` the checkpoint that it resumes from.
+    `resumed` the checkpoint that it resumes from.  `failed` has the failed starts of replicas that wait for
+    an order whether there is another: their numbers and ends.
     """
 
     begun: bool = False
     steps: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     started: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     ends: Mapping[str, ReplicaEnd] = field(default_factory=dict)
+    failed: Mapping[str, tuple[int, ReplicaEnd]] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     taken: frozenset[int] = frozenset()
@@ -86,6 +88,10 @@ def read_run(folder: Path, run: int) -> RunStatus:
         ends={
             name: ReplicaEnd(int(parts[0]), float(parts[1]), *parts[2:])
             for name, parts in _files(place / "ends", 3, 3)
+        },
+        failed={
+            name: (int(parts[0]), ReplicaEnd(int(parts[1]), float(parts[2]), "itself"))
+            for name, parts in _files(place / "failed", 3)
         },
         hosts={name: node for name, node, _address in hosts},
         ports=tuple(map(int, words("ports"))),

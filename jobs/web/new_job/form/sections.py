@@ -225,6 +225,7 @@ def _drop_empty(*groups: FieldGroup) -> tuple[FieldGroup, ...]:
 
 FAULTS: Final = (
     *(f"fault-{each.name}" for each in subfields.FAULT_TOLERANCE),
+    "fault-scope",
     "fault-patterns",
     "fault-arguments",
 )

@@ -40,6 +40,9 @@ pytestmark = pytest.mark.kill
 
 SOURCES = (CHECKOUT / "jobs/backends/local", CHECKOUT / "jobs/node")
 MINE = [point for point in POINTS if point.split(".")[0] in ("local", "agent", "network", "wrapper")]
+RESTARTS = ("agent.before_restart", "agent.after_restart")
+"""Of attempts with failed replicas that are started again (`test_replica_restarts`)."""
+
 NETWORK = [point for point in MINE if point.startswith("network.")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
@@ -80,7 +83,7 @@ def test_fault_points_in_code_match_known_list() -> None:
     assert used == set(MINE)
 
 
-@pytest.mark.parametrize("point", [point for point in MINE if point not in NETWORK])
+@pytest.mark.parametrize("point", [point for point in MINE if point not in (*NETWORK, *RESTARTS)])
 def test_attempt_survives_kill_or_pause_at_any_fault_point(
     hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from jobs.backends.slurm.script import node_preflight
 from jobs.backends.slurm.status import recovery
 from jobs.node import relay
 from jobs.node.wrapper.log_times import ENTRY
-from jobs.spec import CodeSource, NodeChoice, SecretRef
+from jobs.spec import CodeSource, FaultTolerance, NodeChoice, RestartScope, SecretRef
 from jobs.states import ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Supplied, Tree
 from jobs.trees import Kind as FileKind
@@ -164,6 +164,21 @@ def test_failed_role_reports_exit_code_and_ends_others(apart: SlurmBench) -> Non
     assert seen.reason.params == {"role": "b", "index": 0, "exit_code": 7}
     assert replica(seen, "a").state is ReplicaState.STOPPED
     assert log_of(apart.backend, handle, "b") == "bad\n"
+
+
+def test_failed_replica_is_started_again_by_an_order(apart: SlurmBench) -> None:
+    command = f'echo x >> {apart.judge}/starts; [ "$(wc -l < {apart.judge}/starts)" -gt 1 ] || exit 9'
+    tolerance = FaultTolerance(enabled=True, restart_scope=RestartScope.REPLICA)
+    handle = apart.backend.submit(apart.submission(role(command), fault_tolerance=tolerance))
+
+    def has_failed() -> bool:
+        seen = apart.backend.observe([handle])[handle]
+        return isinstance(seen, Observation) and replica(seen).failed_run is not None
+
+    wait_for(has_failed, PATIENCE_S)
+    apart.backend.order_restart(handle, REPLICA, 1, restarts=True)
+    assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
+    assert len((apart.judge / "starts").read_text().split()) == 2
 
 
 def test_stop_delivers_signal_and_grace_period(apart: SlurmBench) -> None:

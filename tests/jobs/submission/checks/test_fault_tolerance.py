@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.dialects.fault_arguments import ARGUMENTS, ArgumentKind
 from jobs.messages import note_message, problem_message
-from jobs.spec import FaultTolerance, JobSpec, RestartPolicy, RoleSpec
+from jobs.spec import Check, FaultTolerance, JobSpec, RestartPolicy, RestartScope, RoleSpec
 from jobs.submission.checks import fault_tolerance
 
 
@@ -104,6 +104,27 @@ def test_restarts_in_the_command_of_torchrun_are_noted_where_the_field_differs(
     found = fault_tolerance.find_notes(JobSpec(name="job", roles=(role,)))
     sentence = "--max-restarts 5 in the command of worker acts, not 3 restarts of one replica."
     assert [note_message(note) for note in found] == ([sentence] if is_noted else [])
+
+
+def test_restarts_by_torchrun_are_told_apart_from_those_by_fault_tolerance() -> None:
+    tolerance = FaultTolerance(enabled=True, arguments="--enable-job-restart=True --max-num-of-job-restart=2")
+    role = RoleSpec(name="worker", command="torchrun --max-restarts 5 train.py")
+    (note,) = fault_tolerance.find_notes(JobSpec(name="job", roles=(role,), fault_tolerance=tolerance))
+    assert note_message(note) == (
+        "torchrun starts the processes of worker again up to 5 times. Only then has the replica failed, and "
+        "fault tolerance counts one of its 2 restarts."
+    )
+
+
+def test_restart_scope_of_replicas_is_noted_where_the_whole_job_is_restarted() -> None:
+    tolerance = FaultTolerance(
+        enabled=True, arguments="--enable-job-restart=True", restart_scope=RestartScope.REPLICA
+    )
+    role = RoleSpec(name="worker", command="true")
+    job = JobSpec(name="job", roles=(role,), fault_tolerance=tolerance)
+    assert not [*fault_tolerance.find_notes(job)]
+    (note,) = fault_tolerance.find_notes(job.model_copy(update={"sanity_check": Check(enabled=True)}))
+    assert (note.code, note.pointer) == ("restart_scope_job", "/fault_tolerance/restart_scope")
 
 
 VALUES = {ArgumentKind.FLAG: "true", ArgumentKind.WORD: "", ArgumentKind.TEXT: "abc"}
