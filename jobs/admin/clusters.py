@@ -365,7 +365,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Name errors of the stored settings at the top of the page; stay on it after a test of Prometheus."""
+        """Name errors of the stored settings at the top; stay on the page after a test of Prometheus."""
         if SAVE_AND_TEST in request.POST:
             posted = request.POST.copy()
             posted["_continue"] = "1"
