@@ -12,7 +12,7 @@ from django.core.signing import BadSignature, Signer
 
 
 class Purpose(StrEnum):
-    """What a token is good for; the values are the salts of its signature."""
+    """The purpose of a token; the values are the salts of its signature."""
 
     ROLE_CREDENTIALS = "jobs.instance_role"
     TRACKING = "jobs.tracking"

@@ -30,10 +30,10 @@ MOST_REPLICAS: Final = 2000
 
 def due_clusters() -> list[int]:
     """Return the clusters with replicas to look up."""
-    return sorted(set(_due().values_list("attempt__job__cluster_id", flat=True)))
+    return sorted(set(_list_due().values_list("attempt__job__cluster_id", flat=True)))
 
 
-def _due() -> QuerySet[Replica]:
+def _list_due() -> QuerySet[Replica]:
     """Return replicas of jobs that ended lately, and whose usage nobody knows."""
     return Replica.objects.filter(
         attempt__ended_at__gt=Now() - ACCOUNTED_WITHIN,
@@ -47,7 +47,7 @@ def _due() -> QuerySet[Replica]:
 
 def collect(cluster_id: int) -> None:
     """Store the usage of the cluster's ended jobs, by one call for all of them."""
-    rows = _due().filter(attempt__job__cluster_id=cluster_id).select_related("attempt").order_by("pk")
+    rows = _list_due().filter(attempt__job__cluster_id=cluster_id).select_related("attempt").order_by("pk")
     replicas = list(rows[:MOST_REPLICAS])
     if not replicas:
         return
