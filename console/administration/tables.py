@@ -5,9 +5,7 @@ Only what was shown is done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -69,17 +67,11 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
                 links = first_links.deliver(applied.people, way)
                 if not links:
                     return redirect(request.path)
-                return _show_links(request, {**context, "text": "", "links": links})
-            context |= {"applied": applied, "moved": moved, "ways": first_links.ways()}
-            status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
+                context |= {"text": "", "links": links}
+            else:
+                context |= {"applied": applied, "moved": moved, "ways": first_links.ways()}
+                status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
-
-
-def _show_links(request: HttpRequest, context: Mapping[str, Any]) -> HttpResponse:
-    """Show links of new people, once."""
-    answer = TemplateResponse(request, "administration/tables.html", dict(context))
-    answer["Cache-Control"] = "no-store"
-    return answer
 
 
 @require_safe

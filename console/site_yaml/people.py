@@ -84,7 +84,7 @@ class Applying:
         if is_new:
             values = {"username": name, **values}
         self.write.put(row, at, values, by_field=True)
-        if row.pk is None:  # a problem was reported
+        if not row.pk:  # a problem was reported
             return
         if is_new:
             self.added.append(row)
@@ -101,7 +101,7 @@ class Applying:
             self.write.fault(pointer, _("Local group “%(name)s” not found.") % {"name": name})
         before = set(person.local_groups.values_list("name", flat=True))
         wanted = set(names) - set(unknown)
-        groups_with_pk = {name: row for name, row in local.items() if row.pk is not None}
+        groups_with_pk = {name: row for name, row in local.items() if row.pk}
         for name in sorted((before ^ wanted) & groups_with_pk.keys()):
             (groups_with_pk[name].people.add if name in wanted else groups_with_pk[name].people.remove)(
                 person
@@ -123,7 +123,7 @@ class Applying:
             if account is None:
                 user.set_unusable_password()
             self.write.put(user, f"{at}/active", {"is_active": shape.active})
-            if user.pk is None:  # a problem was reported
+            if not user.pk:  # a problem was reported
                 continue
             maker = User.objects.filter(username=shape.made_by).first() if shape.made_by else None
             account = account or ServiceAccount(

@@ -60,7 +60,7 @@ class Applying:
             "retired_at": (row.retired_at or timezone.now()) if shape.retired else None,
         }
         self._write.put(row, at, values)
-        if row.pk is None:  # a problem was reported
+        if not row.pk:  # a problem was reported
             return
         for number, version in enumerate(shape.versions, 1):
             self._version(row, stored.get(number), number, version, f"{at}/versions/{number - 1}")

@@ -8,7 +8,6 @@ from typing import Any, Final
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
@@ -16,7 +15,7 @@ from quotas.limits.fields import Scaled, Types
 
 MICRO: Final = 1_000_000
 
-SCALES: Final[Mapping[str, tuple[Promise, int, int]]] = {
+SCALES: Final[Mapping[str, tuple[Any, int, int]]] = {
     "cpu_milli": (gettext_lazy("CPU cores"), 1000, 3),
     "memory_mib": (gettext_lazy("Memory (GiB)"), 1024, 3),
     "person_cpu_milli": (gettext_lazy("CPU cores per user"), 1000, 3),

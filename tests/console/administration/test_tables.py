@@ -411,3 +411,44 @@ def test_unknown_quota_kind_is_refused(admin: Client) -> None:
     answer = shown(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,quantum\n")
     assert faults(answer)[0].startswith("2:5 /workspaces/vision/quotas/local/all/kind: Must be one of")
     assert Quota.objects.get(slug="all").kind == "general"
+
+
+def test_people_are_added_by_a_table_and_get_their_links_once(admin: Client) -> None:
+    text = "user,email,workspaces\nann,ann@example.org,vision: operator\nalice,,vision: viewer\n"
+    answer = shown(admin, "user", text)
+    page = answer.content.decode()
+    assert "First password of 1 new user" in page
+    assert 'value="show"' in page
+    assert 'value="mail"' not in page, "no mail server is set"
+    assert not User.objects.filter(username="ann").exists()
+    done = confirmed(admin, "user", answer, links="show")
+    assert "no-store" in done.headers["Cache-Control"]
+    assert re.search(r"ann <code>http\S+/sign-in/\S+</code>", done.content.decode())
+    assert dict(Membership.objects.values_list("user__username", "role")) == {
+        "ann": "operator",
+        "alice": "viewer",
+    }
+    rows = {row["user"]: row for row in rows_of(downloaded(admin, "user"))}
+    assert (rows["ann"]["email"], rows["ann"]["workspaces"]) == ("ann@example.org", "vision: operator")
+    imported(admin, "user", "user,email\nann,\n")
+    assert User.objects.get(username="ann").email == ""
+
+
+def test_tables_take_types_as_pages_show_them_and_children_before_parents(admin: Client) -> None:
+    text = (
+        "workspace,cluster,slug,part_of,gpus_by_type,cores\n"
+        'vision,local,leaf,vision/mid,"A100: 2",\n'
+        'vision,local,mid,vision/all,"A100: 4, V100: 1",7.5\n'
+    )
+    imported(admin, "quota", text)
+    leaf, mid = Quota.objects.get(slug="leaf"), Quota.objects.get(slug="mid")
+    assert leaf.parent == mid
+    assert (mid.gpus_by_type, mid.cpu_milli) == ({"A100": 4, "V100": 1}, 7500)
+    rows = {row["slug"]: row for row in rows_of(downloaded(admin, "quota"))}
+    assert (rows["mid"]["gpus_by_type"], rows["mid"]["cores"]) == ("A100: 4, V100: 1", "7.5")
+    wrong = shown(admin, "quota", "workspace,cluster,slug,gpus_by_type\nvision,local,mid,A100: many\n")
+    assert faults(wrong) == [
+        "2:4 /workspaces/vision/quotas/local/mid/gpus_by_type: Wrong type: dict expected."
+    ]
+    loop = "workspace,cluster,slug,part_of\nvision,local,a,vision/b\nvision,local,b,vision/a\n"
+    assert len(faults(shown(admin, "quota", loop))) == 2
