@@ -309,7 +309,7 @@ class _Applying:
             for key in ready or waiting:  # those left are parts of each other: the tree says so
                 each = waiting.pop(key) if ready else waiting[key]
                 above = known.get(each.above) if each.above else None
-                if above is not None and above.pk is None:
+                if above is not None and not above.pk:
                     self._fault(each.pointer, _("A quota can't be its own parent."))
                     continue
                 self._quota(each.row, each.shape, above, each.pointer)

@@ -88,6 +88,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     parts: list[str] = []
+    text = ""
     if isinstance(value, dict):
         parts = [text for pair in value.items() for text in map(str, pair)]
         text = ", ".join(f"{name}: {each}" for name, each in value.items())

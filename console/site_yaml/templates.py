@@ -66,19 +66,15 @@ class Applying:
             self._version(row, stored.get(number), number, version, f"{at}/versions/{number - 1}")
 
     def _check_names(self, shape: TemplateShape, at: str) -> bool:
-        problems = [
-            (f"{at}/{key}", text)
-            for key, name, known, text in (
-                ("owner", shape.owner, self._people, _("User not found.")),
-                ("workspace", shape.workspace, self._spaces, _("Workspace not found.")),
-                ("proposed_to", shape.proposed_to, self._spaces, _("Workspace not found.")),
-                *(
-                    (f"versions/{number}/made_by", each.made_by, self._people, _("User not found."))
-                    for number, each in enumerate(shape.versions)
-                ),
-            )
-            if name and name not in known
+        user, workspace = _("User not found."), _("Workspace not found.")
+        named: list[tuple[str, str | None, Mapping[str, Any], str]] = [
+            ("owner", shape.owner, self._people, user),
+            ("workspace", shape.workspace, self._spaces, workspace),
+            ("proposed_to", shape.proposed_to, self._spaces, workspace),
         ]
+        for number, each in enumerate(shape.versions):
+            named.append((f"versions/{number}/made_by", each.made_by, self._people, user))
+        problems = [(f"{at}/{key}", text) for key, name, known, text in named if name and name not in known]
         for pointer, text in problems:
             self._write.fault(pointer, text)
         return not problems
