@@ -63,13 +63,13 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
                 count = len(applied.changes)
                 text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
                 messages.success(request, text % {"count": count})
-                way = first_links.way_of(request.POST.get("links", ""))
+                way = first_links.parse_delivery(request.POST.get("links", ""))
                 links = first_links.deliver(applied.people, way)
                 if not links:
                     return redirect(request.path)
                 context |= {"text": "", "links": links}
             else:
-                context |= {"applied": applied, "moved": moved, "ways": first_links.ways()}
+                context |= {"applied": applied, "moved": moved, "ways": first_links.list_deliveries()}
                 status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
 

@@ -157,7 +157,7 @@ class _Applying:
         self._touched: dict[int, str] = {}
         self._changed: set[int] = set()
         self._writer = Writer(self._apply_row, self._fault, self._remove, self._note, prune)
-        self._of_people = people.Applying(read.site, self._writer)
+        self._of_people = people.PeopleImport(read.site, self._writer)
 
     def run(self) -> Applied:
         before = {row.pk: _admission(row) for row in self._clusters.values()}
@@ -170,7 +170,7 @@ class _Applying:
         self._specs()
         self._assets()
         self._storage()
-        templates.Applying(self._site, self._writer).run()
+        templates.TemplateImport(self._site, self._writer).run()
         announcements.apply(self._site, self._writer)
         self._check_trees()
         if self._faults:
@@ -216,7 +216,7 @@ class _Applying:
                     self._fault(f"{pointer}/{name}" if by_field and name in values else pointer, text)
             return False
         row.save()
-        self._applied.changes.append(Change("create" if new else "update", pointer, _shown(changes)))
+        self._applied.changes.append(Change("create" if new else "update", pointer, _to_file_units(changes)))
         return True
 
     def _remove(self, row: models.Model, pointer: str) -> None:
@@ -596,7 +596,7 @@ def _quota_values(shape: QuotaShape) -> dict[str, Any]:
     }
 
 
-def _shown(changes: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+def _to_file_units(changes: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
     """Return changes of columns as the file says them: its names and units."""
     found = {}
     for column, (before, after) in changes.items():

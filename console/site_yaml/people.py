@@ -31,7 +31,7 @@ COLUMNS: Final = ("email", "first_name", "last_name", "break_glass", "directory_
 """Keys of a person that are columns of the same name."""
 
 
-class Put(Protocol):
+class ApplyRow(Protocol):
     """Gives a row values, and saves and reports it where they differ; see `import_plan`."""
 
     def __call__(
@@ -41,9 +41,9 @@ class Put(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What a part of the file needs of the whole: to put and remove rows, and to report."""
+    """Puts and removes rows for a part of the file, and reports what changes or is wrong."""
 
-    put: Put
+    put: ApplyRow
     fault: Callable[[str, str], None]
     remove: Callable[[Any, str], None]
     note: Callable[[str, Mapping[str, tuple[Any, Any]]], None]
@@ -51,7 +51,7 @@ class Writer:
 
 
 @dataclass(slots=True)
-class Applying:
+class PeopleImport:
     """Makes people and groups as the file says."""
 
     site: Site

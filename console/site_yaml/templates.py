@@ -21,7 +21,7 @@ _SAME: Final = ("content", "parameters", "constraints", "metadata", "notes")
 """Keys of a version that are columns of the same name."""
 
 
-class Applying:
+class TemplateImport:
     """Makes templates as the file says."""
 
     def __init__(self, site: Site, write: Writer) -> None:

@@ -40,7 +40,7 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What offboarding would do, or did: `ends` counts what ends, `handed` what is handed over."""
+    """The effects of offboarding: `ends` counts what ends, `handed` what is handed over."""
 
     ends: Presence
     handed: Handover

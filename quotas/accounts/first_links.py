@@ -15,7 +15,7 @@ from quotas.accounts import resets
 from quotas.models import User
 
 
-class Way(StrEnum):
+class Delivery(StrEnum):
     """How a new person gets the link; by LDAP or a provider they need none."""
 
     MAIL = "mail"
@@ -24,31 +24,31 @@ class Way(StrEnum):
 
 
 LABELS: Final = (
-    (Way.MAIL, gettext_lazy("E-mail a link")),
-    (Way.SHOW, gettext_lazy("Show a link here")),
-    (Way.NONE, gettext_lazy("None: LDAP or single sign-on")),
+    (Delivery.MAIL, gettext_lazy("E-mail a link")),
+    (Delivery.SHOW, gettext_lazy("Show a link here")),
+    (Delivery.NONE, gettext_lazy("None: LDAP or single sign-on")),
 )
 
 
-def ways() -> list[tuple[Way, str]]:
+def list_deliveries() -> list[tuple[Delivery, str]]:
     """Return the ways that are possible here, with labels; the first is the usual one."""
-    return [(way, str(label)) for way, label in LABELS if way is not Way.MAIL or settings.CONSOLE_MAIL]
+    return [(way, str(label)) for way, label in LABELS if way is not Delivery.MAIL or settings.CONSOLE_MAIL]
 
 
-def way_of(text: str) -> Way:
+def parse_delivery(text: str) -> Delivery:
     """Return the way of that name, or none where it is not possible here."""
-    return next((way for way, _label in ways() if way == text), Way.NONE)
+    return next((way for way, _label in list_deliveries() if way == text), Delivery.NONE)
 
 
-def deliver(people: Iterable[User], way: Way) -> list[tuple[User, str]]:
+def deliver(people: Iterable[User], way: Delivery) -> list[tuple[User, str]]:
     """Mail each person a link; return those that were not mailed, to be shown once.
 
     A link works once and for three days.  Whoever has no e-mail address gets none.
     """
     shown = []
-    for person in people if way is not Way.NONE else ():
+    for person in people if way is not Delivery.NONE else ():
         link = f"{settings.CONSOLE_URL}{resets.path_for(person)}"
-        if way is Way.MAIL and person.email:
+        if way is Delivery.MAIL and person.email:
             with translation.override(person.language or settings.LANGUAGE_CODE):
                 values = {"person": person, "link": link}
                 get_adapter().send_mail("console/email/first_link", person.email, values)

@@ -18,7 +18,7 @@ from unfold.widgets import (
 
 from quotas import egress
 from quotas.accounts import first_links
-from quotas.accounts.first_links import Way
+from quotas.accounts.first_links import Delivery
 from quotas.admin.units import SCALES, format_amount
 from quotas.egress import EgressKind
 from quotas.ledger import reports
@@ -139,13 +139,13 @@ class PersonForm(forms.ModelForm[User]):
         super().__init__(*args, **kwargs)
         links = self.fields["links"]
         assert isinstance(links, forms.ChoiceField)
-        links.choices = first_links.ways()
+        links.choices = first_links.list_deliveries()
         self.initial.setdefault("links", links.choices[0][0])
 
     def clean(self) -> dict[str, Any] | None:
         """Ask for the address that a link is mailed to."""
         cleaned = super().clean()
-        if self.cleaned_data.get("links") == Way.MAIL and not self.cleaned_data.get("email"):
+        if self.cleaned_data.get("links") == Delivery.MAIL and not self.cleaned_data.get("email"):
             self.add_error("email", _("Required."))
         return cleaned
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from quotas import ledger
 from quotas.admin.base import TABLE_LIST, ModelAdmin
 from quotas.admin.forms import QuotaForm
-from quotas.admin.units import UnitFields, shown, shown_types
+from quotas.admin.units import UnitFields, amount_column, types_column
 from quotas.models import Quota
 
 
@@ -34,7 +34,7 @@ class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
         "memory",
         "most_jobs",
     )
-    types, cores, memory = shown_types, shown("cpu_milli"), shown("memory_mib")
+    types, cores, memory = types_column, amount_column("cpu_milli"), amount_column("memory_mib")
     list_filter = ("cluster", "workspace", "source", "kind")
     list_select_related = ("parent", "workspace", "cluster")
     search_fields = ("name", "slug", "workspace__name")

@@ -16,7 +16,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 
 from quotas import ledger
 from quotas.accounts import first_links, groups, resets
-from quotas.accounts.first_links import Way
+from quotas.accounts.first_links import Delivery
 from quotas.admin.base import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
 from quotas.admin.forms import PersonForm, QuotaForm, WorkspaceForm
 from quotas.admin.units import UnitFields
@@ -98,11 +98,11 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
             for group in form.cleaned_data["local_groups"]:
                 group.people.add(user)
             groups.apply([user])
-        way = first_links.way_of(form.cleaned_data["links"])
+        way = first_links.parse_delivery(form.cleaned_data["links"])
         shown = first_links.deliver([user], way)
         for person, link in shown:
             self.message_user(request, f"{person}: {link}")
-        if way is Way.MAIL and not shown:
+        if way is Delivery.MAIL and not shown:
             self.message_user(request, _("The link was sent to %(email)s.") % {"email": user.email})
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> Any:

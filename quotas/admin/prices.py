@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from quotas.admin.base import TABLE_LIST, ModelAdmin
-from quotas.admin.units import UnitFields, shown, shown_types
+from quotas.admin.units import UnitFields, amount_column, types_column
 from quotas.models import Spec, SpotPrice
 
 
@@ -37,8 +37,8 @@ class SpecAdmin(PricedAdmin):
         "price",
         "offered",
     )
-    types, cores, memory = shown_types, shown("cpu_milli"), shown("memory_mib")
-    price = shown("price_micro")
+    types, cores, memory = types_column, amount_column("cpu_milli"), amount_column("memory_mib")
+    price = amount_column("price_micro")
     list_filter = ("offered", "cluster", "workspace")
     list_select_related = ("cluster", "workspace")
     search_fields = ("name", "description")
@@ -49,6 +49,6 @@ class SpotPriceAdmin(PricedAdmin):
     """Prices of preemptible resources, at all times or at some hours."""
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market", "price")
-    market, price = shown("market_micro"), shown("price_micro")
+    market, price = amount_column("market_micro"), amount_column("price_micro")
     list_filter = ("cluster",)
     list_select_related = ("cluster",)

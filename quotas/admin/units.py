@@ -48,7 +48,7 @@ class UnitFields:
         return super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
 
 
-def shown(column: str) -> Callable[[Any, Any], str]:
+def amount_column(column: str) -> Callable[[Any, Any], str]:
     """Return the column of a list that shows an amount in its unit."""
     label, scale, places = SCALES[column]
 
@@ -65,7 +65,7 @@ def format_amount(value: int | None, scale: int, places: int = 3) -> str:
 
 
 @admin.display(description=gettext_lazy("GPUs by type"))
-def shown_types(_admin: Any, row: Any) -> str:
+def types_column(_admin: Any, row: Any) -> str:
     """Show GPUs by type as the forms have them."""
     types = row.gpus_by_type if hasattr(row, "gpus_by_type") else row.gpus
     return str(Types().prepare_value(types) or "")

@@ -18,7 +18,7 @@ from jobs.dialects.base import Refused
 from jobs.dialects.source import decode
 from jobs.messages.problems import problem_message
 from quotas.accounts import first_links
-from quotas.accounts.first_links import Way
+from quotas.accounts.first_links import Delivery
 
 DIFFERS: Final = 2
 """The exit status of `--diff` where something would change, as with diff(1) but for trouble, which is 1."""
@@ -48,15 +48,15 @@ class Command(BaseCommand):
                 dry=options["diff"],
                 revision=options["revision"],
             )
-        finish(self.stdout, applied, dry=options["diff"], links=Way(options["links"]))
+        finish(self.stdout, applied, dry=options["diff"], links=Delivery(options["links"]))
 
 
 def add_links_argument(parser: CommandParser) -> None:
     """Add the option that says how new people get their first link."""
     parser.add_argument(
         "--links",
-        choices=[each.value for each in Way],
-        default=Way.NONE.value,
+        choices=[each.value for each in Delivery],
+        default=Delivery.NONE.value,
         help="How new people get a one-time link to set a password: by mail, shown here, or none (default).",
     )
 
@@ -80,12 +80,12 @@ def problems_of(name: str) -> Iterator[None]:
         raise CommandError("\n".join(map(problem_message, refused.problems))) from refused
 
 
-def finish(out: OutputWrapper, applied: Applied, *, dry: bool, links: Way) -> None:
+def finish(out: OutputWrapper, applied: Applied, *, dry: bool, links: Delivery) -> None:
     """Print what changed and give new people their links; exit with `DIFFERS` where it only would."""
     tell(out, applied, dry=dry)
     if dry and applied.changes:
         sys.exit(DIFFERS)
-    if links is Way.MAIL and first_links.way_of(links) is not links:
+    if links is Delivery.MAIL and first_links.parse_delivery(links) is not links:
         raise CommandError(_("No links were sent: set CONSOLE_MAIL, or use --links show."))
     for person, link in () if dry else first_links.deliver(applied.people, links):
         out.write(f"{person.get_username()}: {link}")

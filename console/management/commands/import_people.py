@@ -10,7 +10,7 @@ from console.management.commands.apply import add_links_argument, finish, proble
 from console.site_yaml import tables
 from console.site_yaml.import_plan import apply
 from jobs.dialects.source import decode
-from quotas.accounts.first_links import Way
+from quotas.accounts.first_links import Delivery
 
 
 class Command(BaseCommand):
@@ -33,4 +33,4 @@ class Command(BaseCommand):
             text = decode(read_file(options["file"])).replace("\r\n", "\n")
             read = tables.read(text, tables.TABLES["user"])
             applied = apply(read, dry=options["diff"], name="people.csv")
-        finish(self.stdout, applied, dry=options["diff"], links=Way(options["links"]))
+        finish(self.stdout, applied, dry=options["diff"], links=Delivery(options["links"]))
