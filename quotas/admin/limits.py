@@ -46,8 +46,11 @@ class QuotaAdmin(UnitFields, ModelAdmin[Quota]):
             {
                 "fields": (
                     ("name", "slug"),
-                    ("workspace", "cluster", "parent"),
-                    ("source", "kind", "accepts_jobs"),
+                    "workspace",
+                    "cluster",
+                    "parent",
+                    ("source", "kind"),
+                    "accepts_jobs",
                 )
             },
         ),

@@ -178,7 +178,9 @@ class QuotaInline(UnitFields, StackedInline[Quota, Workspace]):
     extra = 0
     prepopulated_fields = {"slug": ("name",)}
     fields = (
-        ("name", "slug", "cluster", "parent"),
+        ("name", "slug"),
+        "cluster",
+        "parent",
         "gpus",
         "gpus_by_type",
         "cpu_milli",
