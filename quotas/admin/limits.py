@@ -45,7 +45,8 @@ class QuotaAdmin(ModelAdmin[Quota]):
                     ("name", "slug"),
                     ("workspace", "cluster"),
                     "parent",
-                    ("source", "kind", "accepts_jobs"),
+                    ("source", "kind"),
+                    "accepts_jobs",
                 )
             },
         ),
