@@ -388,7 +388,10 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             )
             messages.success(request, text % {"count": form.nodes_found})
 
-    @display(description=_("status"), label={"error": "danger", "paused": "warning", "ok": "success"})
+    @display(
+        description=_("status"),
+        label={"error": "danger", "paused": "warning", "off": "info", "ok": "success"},
+    )
     def status(self, cluster: Cluster) -> tuple[str, str]:
         """Return whether it can be used, with its colour."""
         if clusters.describe_settings_problems(cluster) or cluster.trouble:
