@@ -1,4 +1,4 @@
-"""The console as a wheel installs it: one server command, a backup while it runs, and its restoration."""
+"""The console as a wheel installs it: one server command, far from any checkout."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from console.home import CHECKOUT
-from tests.stack import AS_OPERATOR, Stack
+from tests.stack import Stack
 from tests.waiting import wait_for
 from tools.wheel import RESOURCES
 
-JOB = '{"jobName": "%s", "taskRoles": [{"name": "m", "command": "echo begun; sleep 300"}]}'
+JOB = "#!/bin/bash\n#SBATCH --job-name=%s\necho begun; sleep 300\n"
 PATIENCE = 180.0  # seconds, on a machine that does much else
 
 
@@ -89,7 +89,7 @@ def test_server_command_keeps_its_data_in_the_users_folder(server: Path, tmp_pat
     assert not (tmp_path / "job-console").exists()
 
 
-def test_installed_console_is_backed_up_and_restored(console: Installed, tmp_path: Path) -> None:
+def test_installed_console_serves_pages_and_runs_a_job(console: Installed) -> None:
     client = console.client()
     try:
         page = client.get("/settings/tokens").text
@@ -103,33 +103,9 @@ def test_installed_console_is_backed_up_and_restored(console: Installed, tmp_pat
     token = console.manage("issue_token", "admin", "--plain").strip()
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=console.base_url, headers=headers, timeout=60, trust_env=False) as api:
-        known = submit(api, "known")
-        wait_for(lambda: state_of(api, known) == "RUNNING", PATIENCE)
-
-        file = tmp_path / "console.tar.gz"
-        assert "files" in console.manage("backup", str(file))
-        assert file.stat().st_mode & 0o077 == 0
-        later, other = submit(api, "later"), submit(api, "other")
-        wait_for(lambda: {state_of(api, each) for each in (later, other)} == {"RUNNING"}, PATIENCE)
-        assert "Everything in it is whole." in console.manage("restore", str(file), "--verify")
-        with pytest.raises(AssertionError, match="It already runs at"):
-            console.manage("restore", str(file))
+        job = submit(api, "first")
+        wait_for(lambda: state_of(api, job) == "RUNNING", PATIENCE)
     console.stop()
-    assert "It is restored." in console.manage("restore", str(file))
-    console.start()
-
-    with httpx.Client(base_url=console.base_url, headers=headers, timeout=60, trust_env=False) as api:
-        assert [state_of(api, each) for each in (known, later)] == ["RUNNING", "404"]
-        listed = console.manage("orphans")
-        keys = {line.split("-")[1]: line.split()[0] for line in listed.splitlines()}
-        assert set(keys) == {later, other}
-        assert f"other ({other}), admin, default" in listed
-        console.manage("orphans", "--adopt", keys[later])
-        console.manage("orphans", "--kill", keys[other])
-        wait_for(lambda: state_of(api, later) == "RUNNING", PATIENCE)
-        wait_for(lambda: not console.manage("orphans"), PATIENCE, interval=1)
-        assert "begun" in api.get(f"/api/console/v1/jobs/{later}/logs", params={"role": "m"}).text
-        assert api.get("/healthz", headers=AS_OPERATOR).json()["version"]
 
 
 def test_damaged_backup_restores_nothing(server: Path, tmp_path: Path) -> None:
