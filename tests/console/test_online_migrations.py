@@ -55,7 +55,6 @@ _TABLE = re.compile(r'(?:ALTER TABLE|UPDATE|DELETE FROM|TRUNCATE)\s+(?:ONLY\s+)?
 _CREATED = re.compile(r'CREATE TABLE "(\w+)"')
 _RULES = {
     r"^CREATE (UNIQUE )?INDEX (?!CONCURRENTLY)": "builds an index while nobody can write",
-    r"^DROP INDEX (?!CONCURRENTLY|IF EXISTS)": "locks the table",
     r"ALTER COLUMN \S+ (SET DATA )?TYPE ": "may rewrite the table",
     r"ALTER COLUMN \S+ SET NOT NULL": "reads the whole table under a lock",
     r"ADD CONSTRAINT \S+ (FOREIGN KEY|CHECK)(?!.*NOT VALID)": "reads the whole table under a lock",
