@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from quotas.clusters import gputypes
-from quotas.limits.treeform import Scaled, Types
+from quotas.limits.fields import Scaled, Types
 from quotas.models import JobPolicy, Quota, Role, Source, User, Workspace
 
 PERSON_LIMITS: Final = ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")
