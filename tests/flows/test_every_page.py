@@ -65,7 +65,7 @@ def screen(look: str, browser: Browser, stack: Stack) -> Iterator[Page]:
 @pytest.mark.parametrize("look", ["light", "phone"])
 def test_pages_are_accessible_and_fit_the_screen(look: str, screen: Page, scenes: dict[str, str]) -> None:
     """A wide screen turns dark while it shows a page, as it does in the evening."""
-    found = []
+    found: list[tuple[str, str, str, list[str]]] = []
     for name, address in {**pages(scenes), **DJANGOS_OWN}.items():
         screen.goto(address)
         screen.wait_for_load_state("load")
