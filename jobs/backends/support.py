@@ -141,6 +141,10 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
         "jobs/scheduling/test_fault_tolerance.py::test_failed_job_is_restarted_as_the_table_says",
         _("The console itself restarts failed and hanging jobs; a note names arguments without effect."),
     ),
+    "fault_tolerance.restart_scope": honour(
+        "jobs/scheduling/test_replica_restarts.py::"
+        "test_failed_replica_is_restarted_alone_unless_it_is_its_own_error"
+    ),
     "sanity_check": honour(
         "jobs/backends/local/test_sanity_checks.py::test_replicas_check_their_nodes_before_the_command",
         _("Runs before the commands; a note names arguments without effect."),
