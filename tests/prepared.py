@@ -1,6 +1,6 @@
 """A database with every table, and static files as they are served: made once per checkout, then copied.
 
-Some eighty migrations take ten seconds, static files four. What a start makes of an empty folder is tested by
+All migrations take half a minute, static files four seconds. What a start makes of an empty folder is tested by
 `tests/console/run/test_run.py`; everybody else begins here.
 """
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from console.home import CHECKOUT
-from tests import postgres
+from tests import postgres, prepared
 
 pytestmark = pytest.mark.postgres
 
@@ -19,8 +19,6 @@ STEPS = 40
 
 PREPARE = """
 import django; django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from quotas.models import *
 user = User.objects.create_superuser("crowd")
 cluster = Cluster.objects.create(slug="c", name="C", backend="none")
@@ -52,18 +50,18 @@ print(Job.objects.count(), Reservation.objects.count(), Reservation.objects.filt
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """An empty database, on the server that the tests run on or on one of our own."""
+    """A database with all tables, on the server that the tests run on or on one of our own."""
     given = os.environ.get("DATABASE_URL", "")
     programs = postgres.find_programs()
     if given:
-        url = postgres.fresh_database(given, f"crowd_{os.getpid()}")
+        url = postgres.fresh_database(given, f"crowd_{os.getpid()}", prepared.template(given))
         yield url
         postgres.drop_database(url)
     elif programs is None:
         pytest.skip("there is neither DATABASE_URL nor a PostgreSQL server to start")
     else:
         with postgres.server(programs) as url:
-            yield url
+            yield postgres.fresh_database(url, "crowd", prepared.template(url))
 
 
 def python(database: str, *arguments: str) -> subprocess.Popen[str]:
