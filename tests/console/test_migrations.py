@@ -9,8 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from console.configuration import keys
 from console.home import CHECKOUT
+
+pytestmark = pytest.mark.sqlite
 
 MIGRATE = """
 import sys, django
