@@ -23,7 +23,7 @@ ARGUMENTS: Final = (
     "--no-first-run",
     "--disable-sync",
 )
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS: Final = 60_000
 """How long what will come may take: two cores draw pages, check files and run jobs at once."""
 

@@ -54,7 +54,7 @@ class Job(models.Model):
     )
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="jobs", verbose_name=_("workspace"))
     cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="jobs", verbose_name=_("cluster"))
-    quota = models.ForeignKey(Quota, models.PROTECT, related_name="jobs")
+    quota = models.ForeignKey(Quota, models.PROTECT, related_name="jobs", verbose_name=_("quota"))
     visibility = models.CharField(
         _("visibility"), max_length=8, choices=Visibility, default=Visibility.PRIVATE
     )

@@ -329,7 +329,7 @@ def test_admin_quota_form_saves_job_policies(admin: Client, place: Place) -> Non
         for name, value in data.items()
         if value is not False and not isinstance(value, (list, dict))
     }
-    data |= {"gpus_by_type": "{}", "idle_exempt_roles": "[]", "idle_exempt_labels": "{}", "may_borrow": "on"}
+    data |= {"gpus_by_type": "", "idle_exempt_roles": "[]", "idle_exempt_labels": "{}", "may_borrow": "on"}
     data |= {"policies-TOTAL_FORMS": "2", "policies-INITIAL_FORMS": "0"}
     data |= {"policies-0-highest_priority": "5", "policies-1-highest_priority": "4"}
     refused = admin.post(address, data)

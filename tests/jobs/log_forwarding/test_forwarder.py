@@ -213,7 +213,7 @@ def test_forwarder_pass_does_not_wait_for_sink_that_does_not_answer(
     receiver: Receiver, quota: Quota, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its answer is taken down when it comes, and the batch is not sent twice."""
-    monkeypatch.setattr(forwarder, "PASS_S", 0.3)
+    monkeypatch.setattr(forwarder, "PASS_S", 2)
     settings.CONSOLE_EGRESS_SECONDS = 20
     silent, other = make_sink(receiver, quota), make_quota()
     make_sink(receiver, other)

@@ -101,6 +101,7 @@ def test_quota_and_spec_forms_take_and_show_units_of_the_pages(admin: Client) ->
     assert 'value="0.5"' in shown
     data |= {"cpu_milli": "8.25", "memory_mib": "2", "gpus_by_type": "A100: 4, V100: 1", "period": "month"}
     data |= {"idle_exempt_people": [], "idle_exempt_roles": "[]", "idle_exempt_labels": "{}"}
+    data |= {"policies-TOTAL_FORMS": "0", "policies-INITIAL_FORMS": "0"}
     answer = admin.post(address, data)
     assert answer.status_code == 302, answer.context["adminform"].form.errors
     changed = Quota.objects.get()
