@@ -71,6 +71,10 @@ class QuotaForm(forms.ModelForm[Quota]):
             "idle_exempt_labels",
         )
 
+    def clean_gpus_by_type(self) -> Any:
+        """An empty field is no type."""
+        return self.cleaned_data["gpus_by_type"] or {}
+
     def clean_idle_exempt_roles(self) -> Any:
         """An empty field is nobody."""
         return self.cleaned_data["idle_exempt_roles"] or []

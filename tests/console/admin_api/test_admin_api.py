@@ -218,7 +218,7 @@ def test_quota_is_added_changed_and_removed_within_its_parent(caller: Api, quota
 def test_quota_limit_below_use_needs_a_word(caller: Api, quota: Quota) -> None:
     run_job(quota)
     found = problems(send(caller, "patch", f"quotas/{quota.pk}", {"cpu_milli": 500}, 400))
-    assert found["/cpu_milli"].startswith("1000 in use.")
+    assert found["/cpu_milli"].startswith("1 in use. A limit of 0.5 stops nothing")
     body = {"cpu_milli": 500, "allow_below_use": True}
     assert send(caller, "patch", f"quotas/{quota.pk}", body)["cpu_milli"] == 500
 

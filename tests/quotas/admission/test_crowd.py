@@ -1,4 +1,4 @@
-"""Eight processes at once on one PostgreSQL: what holds for one pass holds for all of them."""
+"""Five processes at once on one PostgreSQL: what holds for one pass holds for all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import postgres, prepared
 
 pytestmark = pytest.mark.postgres
 
-PROCESSES = 8
+PROCESSES = 5
 STEPS = 40
 
 PREPARE = """
