@@ -79,7 +79,7 @@ ALL_MINUTES = 75
 """The budget of all parts together, on two cores."""
 SHOWN = 20
 """Names of failed tests at the end, for each part."""
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 LINT = [
     ["mypy"],
