@@ -294,7 +294,7 @@ def _no_node() -> str:
 
 
 def _no_chromium() -> str:
-    return "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium)"
+    return "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium-headless-shell)"
 
 
 PARTS = [
