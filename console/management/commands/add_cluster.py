@@ -51,6 +51,7 @@ class Command(BaseCommand):
                 "config": config,
                 "admission": options["admission"],
                 "enabled": True,
+                "save_untested": True,  # `try_cluster` is the next command
             }
         )
         if not form.is_valid():

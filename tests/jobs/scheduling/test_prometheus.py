@@ -162,6 +162,7 @@ def test_admin_saves_and_tests_the_prometheus_of_a_slurm_cluster_alone(source: M
     assert "Save and test Prometheus" in page.content.decode()
     fields = {"slug": "hpc", "name": "HPC", "backend": "slurm", "admission": "engine", "cordon_percent": "0"}
     config = json.dumps({"metrics": {"prometheus": source.prometheus, "node_labels": ["host"]}})
+    fields |= {"save_untested": "on"}  # there is no Slurm
     sent = {**fields, "config": config, "quotas_cluster_save_and_test_prometheus": "1"}
     answer = client.post(address.format(slurm.pk), sent, follow=True)
     assert answer.redirect_chain[-1][0] == address.format(slurm.pk), "stays on the page"
