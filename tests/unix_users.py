@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LOCK = Path("/var/tmp/job-console-test-users.lock")
+OPTIONS = ("--no-create-home", "--password=*", "--key=SUB_UID_COUNT=0", "--key=SUB_GID_COUNT=0")
+"""Subordinate ids would be those that the console's jobs have, of which it warns."""
 
 
 def missing() -> str:
@@ -31,7 +33,7 @@ def made(count: int, shell: str = "/bin/bash") -> Iterator[list[pwd.struct_passw
     names = [f"jct{secrets.token_hex(4)}" for _ in range(count)]
     try:
         for name in names:
-            _alone("useradd", "--no-create-home", "--password=*", "--shell", shell, name)
+            _alone("useradd", *OPTIONS, "--shell", shell, name)
         yield [pwd.getpwnam(name) for name in names]
     finally:
         for name in names:
