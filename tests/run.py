@@ -54,10 +54,7 @@ WITHOUT_DATABASE = (
 """What is the same on any database runs once, on SQLite."""
 ON_BOTH = (
     "tests/quotas/admission",
-    "tests/quotas/ledger",
-    "tests/quotas/models",
     "tests/jobs/scheduling",
-    "tests/jobs/submission",
     "tests/jobs/lifecycle",
     "tests/jobs/search",
     "tests/jobs/api/test_outage.py",
@@ -75,7 +72,7 @@ SIDE_BY_SIDE = 3
 """Parts at a time: each leaves more than half of two cores idle."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
-ALL_MINUTES = 75
+ALL_MINUTES = 85
 """The budget of all parts together, on two cores."""
 SHOWN = 20
 """Names of failed tests at the end, for each part."""
