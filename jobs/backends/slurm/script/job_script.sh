@@ -247,7 +247,7 @@ while True:
 
 stop_timing() { # PID INDEX: end `timing` once it has seen the whole log
   until [ -e "$2" ] || ! kill -0 "$1"; do sleep 0.05; done 2>/dev/null
-  kill -RTMIN "$1" 2>/dev/null && wait "$1"
+  while kill -RTMIN "$1"; do sleep 0.05; done 2>/dev/null
 }
 
 is_restarted() { # NUMBER CODE: wait for the console's order about a failed start, where the job has such orders
@@ -289,6 +289,7 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE RESTARTS: one repli
   provide_python
   timing "$run/logs/$name".{output,times} &
   timer=$!
+  disown "$timer" # of one that Slurm kills the shell would tell in the log
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
   while :; do
     number=$((number + 1))
