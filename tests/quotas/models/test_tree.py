@@ -81,7 +81,8 @@ def form_of(quota: Quota, **changes: object) -> dict[str, object]:
         for field in Quota._meta.concrete_fields
         if field.name != "id" and field.value_from_object(quota) is not None
     }
-    return {**fields, "gpus_by_type": "{}", **changes}
+    none = {"policies-TOTAL_FORMS": "0", "policies-INITIAL_FORMS": "0"}
+    return {**fields, "gpus_by_type": "", **none, **changes}
 
 
 def test_quota_lowered_below_use_requires_confirmation_to_drain(parent: Quota) -> None:
@@ -113,7 +114,7 @@ def test_gpu_type_alias_in_quota_form_is_stored_as_canonical_name(parent: Quota)
     GpuType.objects.create(name="A100", aliases=["nvidia-a100"])
     admin = Client()
     admin.force_login(make_user(admin=True))
-    form = form_of(parent, gpus_by_type='{"NVIDIA-A100": 2}')
+    form = form_of(parent, gpus_by_type="NVIDIA-A100: 2")
     assert admin.post(f"/admin/quotas/quota/{parent.pk}/change/", form).status_code == 302
     parent.refresh_from_db()
     assert parent.gpus_by_type == {"A100": 2}

@@ -48,6 +48,10 @@ RUN = (
 )
 
 
+TASK = {"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"}
+"""Variables that Slurm gives a task."""
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> ListenerFiles:
     """A replica's, in an attempt's folder as its job lays it out."""
@@ -61,7 +65,7 @@ def place(tmp_path: Path) -> ListenerFiles:
 def replica(place: ListenerFiles) -> Iterator[int]:
     """The replica's own process, with a command below it."""
     command = ["sh", "-c", "sleep 600 & wait"]
-    process = subprocess.Popen(command, env={**os.environ, "SLURM_JOB_ID": "77"}, start_new_session=True)
+    process = subprocess.Popen(command, env={**os.environ, **TASK}, start_new_session=True)
     wait_for(lambda: _children(process.pid))
     (place.folder / "run-1" / "started" / "worker-0").write_text(f"cpu1 0.0 {process.pid}\n")
     yield process.pid
@@ -114,7 +118,7 @@ def served_port() -> Iterator[int]:
     """A port on which a process of the replica listens."""
     program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
     program += "print(s.getsockname()[1], flush=True); time.sleep(600)"
-    environment = {**os.environ, "SLURM_JOB_ID": "77"}
+    environment = {**os.environ, **TASK}
     with subprocess.Popen(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE
     ) as process:
