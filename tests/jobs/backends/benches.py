@@ -81,7 +81,7 @@ class Submitter:
 
     process: subprocess.Popen[str]
 
-    def answer(self, timeout: float = 20) -> Handle:
+    def answer(self, timeout: float = 60) -> Handle:
         out, _ = self.process.communicate(timeout=timeout)
         assert self.process.returncode == 0, f"the submitter ended with {self.process.returncode}"
         return Handle(json.loads(out)["handle"])
