@@ -1,7 +1,7 @@
 """A database with every table, and static files as they are served: made once per checkout, then copied.
 
-All migrations take half a minute, static files four seconds. What a start makes of an empty folder is tested by
-`tests/console/run/test_run.py`; everybody else begins here.
+All migrations take half a minute, static files four seconds. What a start makes of an empty folder is tested
+by `tests/console/run/test_run.py`; everybody else begins here.
 """
 
 import fcntl

@@ -291,7 +291,9 @@ def _no_node() -> str:
 
 
 def _no_chromium() -> str:
-    return "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium-headless-shell)"
+    return (
+        "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium-headless-shell)"
+    )
 
 
 PARTS = [
