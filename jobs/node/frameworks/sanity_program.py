@@ -56,8 +56,11 @@ dist.all_reduce(value)
 assert value[-1].item() == sum(range(world)), value[-1].item()
 dist.destroy_process_group()
 """
+NO_CUDA = 77  # exit code of a program of torch that can't use a GPU
 ON_NODE = """
 import datetime, sys, torch, torch.distributed as dist
+if not (torch.cuda.is_available() and dist.is_nccl_available()):
+    sys.exit(NO_CUDA)
 rank, world = int(sys.argv[1]), int(sys.argv[2])
 limit = datetime.timedelta(seconds=float(sys.argv[3]))
 torch.cuda.set_device(rank)
@@ -69,7 +72,7 @@ value = torch.full((1 << 20,), float(rank), device="cuda")
 dist.all_reduce(value)
 assert value[-1].item() == sum(range(world)), value[-1].item()
 dist.destroy_process_group()
-"""
+""".replace("NO_CUDA", str(NO_CUDA))
 
 
 class CheckFailed(Exception):
@@ -399,6 +402,8 @@ class SanityCheck:
             return f"{message}; not checked: NCCL needs {TORCH_MIB * gpus} MiB of memory", []
         try:
             self._sum_on_node(gpus)
+        except NotCheckable as error:
+            return f"{message}; not checked: {error}", []
         except (OSError, CheckFailed) as error:
             return "", [self._new_fault("gpu", str(error))]
         return f"{message}; all-reduce of {gpus} GPUs by nccl", []
@@ -480,6 +485,8 @@ class SanityCheck:
         try:
             for process in running:
                 said, _nothing = process.communicate(timeout=self._left_s())
+                if process.returncode == NO_CUDA:
+                    raise NotCheckable("torch can't use CUDA and NCCL")
                 if process.returncode:
                     lines = said.decode(errors="replace").strip().splitlines()
                     raise CheckFailed(
