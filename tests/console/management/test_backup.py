@@ -148,7 +148,7 @@ def test_backup_of_a_later_release_or_another_console_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refusal(archive: Path, folder: Path) -> str:
-        copy = Path(tempfile.mkdtemp(dir=tmp_path)) / "home"  # this process holds its lock from then on
+        copy = Path(tempfile.mkdtemp(dir=tmp_path, prefix="")) / "h"  # this process keeps its lock
         shutil.copytree(folder, copy)
         monkeypatch.setattr(config, "HOME", copy)
         assert restoration.main([str(archive)]) == 1
@@ -162,8 +162,8 @@ def test_backup_of_a_later_release_or_another_console_is_refused(
     later = tmp_path / "later.tar.gz"
     written(home, later, ("auth.9999_x", "jobs.9999_later"))
     assert "(jobs.9999_later): install that release or a later one." in refusal(later, home)
-    keys.ensure(tmp_path / "another")
-    assert "belongs to another console" in refusal(file, tmp_path / "another")
+    keys.ensure(tmp_path / "other")
+    assert "belongs to another console" in refusal(file, tmp_path / "other")
     assert "its format is 9" in refusal(rewritten(file, other_manifest), home)
     assert "is not what was backed up" in refusal(rewritten(file, missing_database), home)
     monkeypatch.setattr(config, "DATABASE_URL", "postgres://somebody@127.0.0.1:1/console")
