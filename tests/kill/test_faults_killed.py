@@ -99,6 +99,7 @@ def test_fault_handling_killed_at_every_step_restarts_once_for_each_fault(arena:
     assert job["state"] == "SUCCEEDED"
     assert all(arena.taken(point) for point in ON_THE_WAY)
     assert len((folder / "starts").read_text().split()) == 3, "the first attempt ended before its command"
+    wait_for(lambda: left(arena, public_id)["points"] == [[2, 0.25]], 120, interval=1)
     assert left(arena, public_id) == {
         "decisions": [
             ["sanity_check_failed", "platform", True],
