@@ -28,7 +28,7 @@ _METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
 class StateConflict(APIException):
-    """What is there now does not allow the change; the message says why."""
+    """The present state does not allow the change; the message says why."""
 
     status_code = 409
 

@@ -59,7 +59,7 @@ class WorkspaceDays:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEstimate:
-    """What would be removed of a workspace, in the order of RetentionKind."""
+    """An estimate of what would be removed from a workspace, in the order of RetentionKind."""
 
     workspace: Workspace
     estimates: Sequence[RemovalEstimate]

@@ -17,7 +17,7 @@ FILE: Final = "origin.json"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What an attempt was submitted as: its JobSpec as JSON has it, and for whom.
+    """The submission of an attempt: its JobSpec as JSON has it, and for whom.
 
     `quota` is the quota's short name, `nodes` are where admission placed it.  `secrets` are the values that
     its programs were given, to be masked in its logs, and `endpoint_token` is its own.
