@@ -51,7 +51,7 @@ class OffboardForm(WhyForm):
         cleaned = super().clean()
         person = self.cleaned_data.get("person")
         if person is not None and person == self.cleaned_data.get("heir"):
-            self.add_error("heir", _("Select somebody else."))
+            self.add_error("heir", _("Select another user."))
         return cleaned
 
 

@@ -97,7 +97,7 @@ def test_offboarding_without_an_heir_stops_what_runs_and_waits(admin: Client, le
 @pytest.mark.parametrize(
     ("heir", "told"),
     [
-        ("leaver", "Select somebody else."),
+        ("leaver", "Select another user."),
         ("nobody", "User not found."),
         ("gone", "This account is disabled."),
     ],

@@ -140,7 +140,7 @@ def test_connection_test_names_what_is_wrong(source: MetricsSource, settings: La
     port = free_port()
     silent = {"prometheus": f"http://127.0.0.1:{port}"}
     assert results(**silent)[""].startswith(
-        f"The console may not contact http://127.0.0.1:{port}. Add http://127.0.0.1:{port} to"
+        f"The console is not allowed to contact http://127.0.0.1:{port}. Add http://127.0.0.1:{port} to"
     )
     settings.CONSOLE_EGRESS_HOSTS = [*settings.CONSOLE_EGRESS_HOSTS, silent["prometheus"]]
     assert results(**silent)[""].startswith(f"No answer from {silent['prometheus']}: Connection failed")
