@@ -337,7 +337,9 @@ def _sweep_options() -> Sequence[Option]:
         Option(
             "--early-stop",
             metavar='"STEP JOBS"',
-            help=_("stop a job from that step on if it is worse than the median of at least this many others"),
+            help=_(
+                "stop a job from that step on if it is worse than the median of at least this many others"
+            ),
         ),
         Option("--at-once", type=int, metavar="N", help=_("maximum number of jobs at a time")),
     )

@@ -11,7 +11,9 @@ from jobs.messages.sentences import say
 _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "ok": (_("%(metric)s: %(count)s series of jobs."),),
     "refused": (
-        _("The console is not allowed to contact %(entry)s. Add %(entry)s to CONSOLE_EGRESS_HOSTS and restart."),
+        _(
+            "The console is not allowed to contact %(entry)s. Add %(entry)s to CONSOLE_EGRESS_HOSTS and restart."
+        ),
     ),
     "away": (_("No answer from %(address)s: %(detail)s"),),
     "credentials": (_("%(address)s requires credentials (%(status)s), and the console sends none."),),
