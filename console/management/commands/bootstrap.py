@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
 from console.configuration import single
+from console.monitoring.health import is_migrated
 from console.server.statics import collect_if_changed
 from jobs.assets.official_images import add_official_images
 from quotas.accounts.bootstrap import ensure_defaults
@@ -24,7 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            call_command("migrate", interactive=False, verbosity=0)
+            if not is_migrated():  # migrating when there is nothing to do takes a second
+                call_command("migrate", interactive=False, verbosity=0)
         except OperationalError as problem:
             raise CommandError(f"The database does not answer: {problem}") from problem
         collect_if_changed()
