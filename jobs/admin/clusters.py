@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from django import forms
@@ -311,13 +312,13 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         """Leave deletion to a cluster's own page."""
         return {name: each for name, each in super().get_actions(request).items() if name != DELETE_SELECTED}
 
-    @property
+    @cached_property
     def conditional_fields(self) -> dict[str, str]:
         """When a field is shown, for django-unfold: settings of the chosen backend alone."""
         return {
-            name: f"backend == '{backend}'"
+            input_name(backend, each.path): f"backend == '{backend}'"
             for backend in registry.names()
-            for name, *_more in _inputs(backend)
+            for each in registry.find(backend).fields()
         }
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **more: Any) -> Any:
