@@ -30,7 +30,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.browser
 
 PRINTING: Final = 'echo "begin $API_TOKEN end"; printenv | sort; while true; do sleep 1; done'
-MOST_PAGES: Final = 300
+MOST_PAGES: Final = 150
 NO_PAGES: Final = ("/sign-out", "/accounts/logout", "/admin/logout", "/live/", "/static/")
 NAMES: Final = ("API_TOKEN", "REGISTRY_PASSWORD")
 IN_THE_JOB: Final = "JOB_CONSOLE_REPLICA="

@@ -37,6 +37,20 @@ CONTRAST: dict[str, Any] = {**EVERYTHING, "runOnly": ["color-contrast"]}
 WITHOUT_CONTRAST: dict[str, Any] = {**EVERYTHING, "rules": {"color-contrast": {"enabled": False}}}
 """A phone has another layout, and the colours of light."""
 
+OTHERWISE_ON_A_PHONE = frozenset(
+    {
+        *("admin", "home", "job-files", "job-log", "job-running", "jobs", "members", "new", "new-form"),
+        *("nodes", "quotas", "settings", "start-pytorch"),
+    }
+)
+"""The pages that have other elements there; each of the others is looked at for its width alone."""
+
+SEEN = frozenset({"new-helloworld", "new-environment", "new-resources", "start-search"})
+"""Pages that differ from another one in where they are scrolled to, or in what was typed."""
+
+AT_REST = "() => Promise.allSettled(document.getAnimations().map((each) => each.finished))"
+"""Colours that are on their way from light to dark have less contrast than both."""
+
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
@@ -70,6 +84,8 @@ def test_pages_are_accessible_and_fit_the_screen(look: str, screen: Page, scenes
     """A wide screen turns dark while it shows a page, as it does in the evening."""
     found: list[tuple[str, str, str, list[str]]] = []
     for name, address in {**pages(scenes), **DJANGOS_OWN}.items():
+        if name in SEEN:
+            continue
         screen.goto(address)
         screen.wait_for_load_state("load")
         if screen.locator("textarea[data-editor]").count():
@@ -80,13 +96,15 @@ def test_pages_are_accessible_and_fit_the_screen(look: str, screen: Page, scenes
         if is_ours and screen.evaluate("document.documentElement.scrollWidth") > width:
             found.append((name, look, "sticks out", []))
         if look == "phone":
-            found += violations(screen, name, look, WITHOUT_CONTRAST)
+            if name in OTHERWISE_ON_A_PHONE:
+                found += violations(screen, name, look, WITHOUT_CONTRAST)
             continue
         found += violations(screen, name, look, EVERYTHING)
         screen.emulate_media(color_scheme="dark")
         if not screen.locator("html[data-bs-theme=dark], html.dark").count():
             screen.reload()  # a page that follows the system only when it is loaded
         expect(screen.locator("html[data-bs-theme=dark], html.dark")).to_have_count(1)
+        screen.evaluate(AT_REST)
         found += violations(screen, name, "dark", CONTRAST)
         screen.emulate_media(color_scheme="light")
     assert found == []

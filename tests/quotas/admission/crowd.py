@@ -1,7 +1,7 @@
-"""One of several processes that submit, admit, end, hold, take back and edit at random on one database.
+"""Several processes that submit, admit, end, hold, take back and edit at random on one database.
 
-`python -m tests.quotas.admission.crowd SEED STEPS` works on DATABASE_URL, where `test_crowd.py` made a
-cluster. Each reservation is judged in the transaction that makes it, under the lock that it holds.
+`python -m tests.quotas.admission.crowd PROCESSES STEPS` works on DATABASE_URL, which has all tables and no
+row. Each reservation is judged in the transaction that makes it, under the lock that it holds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -19,7 +20,7 @@ from jobs.dialects.document import Document
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
-from django.db import transaction  # noqa: E402  # settings come first
+from django.db import connection, transaction  # noqa: E402  # settings come first
 
 from jobs import submission  # noqa: E402
 from jobs.dialects.base import Parsed  # noqa: E402
@@ -32,7 +33,17 @@ from quotas import ledger  # noqa: E402
 from quotas.amounts import Amounts, total  # noqa: E402
 from quotas.clusters import inventory  # noqa: E402
 from quotas.ledger import reports  # noqa: E402
-from quotas.models import Cluster, Node, NodeState, Quota, Request, Reservation, User  # noqa: E402
+from quotas.models import (  # noqa: E402
+    Cluster,
+    Membership,
+    Node,
+    NodeState,
+    Quota,
+    Request,
+    Reservation,
+    User,
+    Workspace,
+)
 
 really_reserve = ledger.reserve
 
@@ -136,11 +147,66 @@ class Member:
 
 
 def main() -> None:
-    """Do as many steps as asked, and fail at the first wrong one."""
-    ledger.reserve = judged
-    member = Member(int(sys.argv[1]))
-    for _step in range(int(sys.argv[2])):
-        member.step()
+    """Make a cluster, let so many processes do so many steps each, and judge what they leave.
+
+    Prints the numbers of jobs, of reservations, of borrowed ones, and of attempts that made room.
+    """
+    processes, steps = map(int, sys.argv[1:])
+    prepare()
+    connection.close()
+    connection.close_pool()  # each process has its own
+    children = [fork(seed, steps) for seed in range(processes)]
+    failed = [seed for seed, pid in enumerate(children) if os.waitpid(pid, 0)[1]]
+    assert not failed, failed
+    sys.stdout.write(" ".join(map(str, judge())))
+
+
+def fork(seed: int, steps: int) -> int:
+    """Start a process of its own that has imported everything already; its process id."""
+    if pid := os.fork():
+        return pid
+    code = 1
+    try:
+        ledger.reserve = judged
+        member = Member(seed)
+        for _step in range(steps):
+            member.step()
+        code = 0
+    except BaseException:  # noqa: BLE001  # the stack beneath is the parent's
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def prepare() -> None:
+    """Make a person, a cluster of two nodes, and two workspaces with a quota each below a common one."""
+    user = User.objects.create_superuser("crowd")
+    cluster = Cluster.objects.create(slug="c", name="C", backend="none")
+    for name in ("n1", "n2"):
+        Node.objects.create(cluster=cluster, name=name, cpu_milli=32000, memory_mib=65536, gpus={"A100": 4})
+    workspaces = [Workspace.objects.create(slug=slug, name=slug) for slug in ("one", "two")]
+    top = Quota(workspace=workspaces[0], cluster=cluster, slug="top", name="top", gpus=6, accepts_jobs=False)
+    top.save()
+    for workspace in workspaces:
+        Membership.objects.create(workspace=workspace, user=user)
+        Quota.objects.create(workspace=workspace, cluster=cluster, slug="q", name="q", gpus=4, parent=top)
+
+
+def judge() -> tuple[int, int, int, int]:
+    """Compare jobs, requests and reservations, now that nobody changes them."""
+    live = set(Job.objects.filter(state="SUBMITTING").values_list("attempts__key", flat=True))
+    reservations = Reservation.objects.filter(active=True)
+    held = set(reservations.values_list("request__holder", flat=True))
+    assert held <= live, held - live
+    assert reservations.count() == Job.objects.filter(state="SUBMITTING").count()
+    waiting = Request.objects.filter(state="waiting").count()
+    assert waiting == Job.objects.filter(state="QUEUED").count()
+    return (
+        Job.objects.count(),
+        Reservation.objects.count(),
+        Reservation.objects.filter(borrowed=True).count(),
+        Attempt.objects.filter(end_kind="preemption").count(),
+    )
 
 
 if __name__ == "__main__":

@@ -226,15 +226,15 @@ async def test_partial_file_read_returns_range_and_changed_tag_after_rewrite(onl
     assert (await part(2, 3))[1] != tag
 
 
-async def test_folder_listing_of_100000_files_is_paged(only: LocalBench) -> None:
+async def test_folder_listing_of_20000_files_is_paged(only: LocalBench) -> None:
     job = start(only, "mkdir big; printf 1 > big/000007")
-    fill(job.work / "big", 100_000)
+    fill(job.work / "big", 20_000)
     first = await job.ask("look", "big", limit=3)
-    assert (first.names(), first.told["total"]) == (["000001", "000002", "000003"], 100_000)
-    last = await job.ask("look", "big", limit=3, offset=99_998)
-    assert last.names() == ["099999", "100000"]
+    assert (first.names(), first.told["total"]) == (["000001", "000002", "000003"], 20_000)
+    last = await job.ask("look", "big", limit=3, offset=19_998)
+    assert last.names() == ["019999", "020000"]
     assert (await job.ask("look", "big", limit=1, sort="size", down=True)).names() == ["000007"]
-    assert (await job.ask("look", "big", limit=1, sort="name", down=True)).names() == ["100000"]
+    assert (await job.ask("look", "big", limit=1, sort="name", down=True)).names() == ["020000"]
 
 
 async def test_upload_is_atomic_and_replaces_files_only_on_request(only: LocalBench) -> None:

@@ -83,7 +83,15 @@ def test_fault_points_in_code_match_known_list() -> None:
     assert used == set(MINE)
 
 
-@pytest.mark.parametrize("point", [point for point in MINE if point not in (*NETWORK, *RESTARTS)])
+CASES = [
+    (how, point)
+    for number, point in enumerate(point for point in MINE if point not in (*NETWORK, *RESTARTS))
+    for how in ("kill", ("stop", "kill-none")[number % 2])
+]
+"""A kill at each point, and at each one of the two other ways: all three take twice as long."""
+
+
+@pytest.mark.parametrize(("hit", "point"), CASES, indirect=["hit"])
 def test_attempt_survives_kill_or_pause_at_any_fault_point(
     hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path
 ) -> None:
