@@ -22,6 +22,10 @@ from console.home import CHECKOUT
 
 LOCKS = Path(__file__).parent
 ENVIRONMENTS = CHECKOUT / ".venv" / "clients"
+INSTALL = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+PLAINLY = ("--quiet", "--no-compile", "--no-deps", "--require-hashes")
+"""What a lock file lists is all; most of its modules are never imported, and need not be compiled."""
+
 PREPARED = "prepared"
 """A file in an environment with the digest of the lock file that it was made from."""
 
@@ -38,9 +42,8 @@ def python(name: str, locks: Path = LOCKS, base: str = sys.executable) -> Path:
     with _lock(name):
         if not _is_prepared(folder, digest):
             shutil.rmtree(folder, ignore_errors=True)
-            _run(base, "-m", "venv", str(folder))
-            pip = [str(interpreter), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-            _run(*pip, "--require-hashes", "--requirement", str(lock_file))
+            _run(base, "-m", "venv", "--without-pip", str(folder))
+            _run(*INSTALL, "--python", str(interpreter), "install", *PLAINLY, "--requirement", str(lock_file))
             (folder / PREPARED).write_text(digest)
     return interpreter
 

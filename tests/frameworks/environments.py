@@ -17,6 +17,8 @@ from typing import Final
 
 import pytest
 
+from tests.clients.environments import INSTALL, PLAINLY
+
 LOCKS: Final = Path(__file__).parent
 PYTHON: Final = "/usr/bin/python3"
 
@@ -40,9 +42,9 @@ def _make(name: str) -> Path:
         if not made.exists():
             new = made.with_suffix(".new")
             shutil.rmtree(new, ignore_errors=True)
-            _run(PYTHON, "-m", "venv", str(new))
-            pip = [str(new / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
-            _run(*pip, "--quiet", "--require-hashes", "--requirement", str(lock_file))
+            _run(PYTHON, "-m", "venv", "--without-pip", str(new))
+            into = ("--python", str(new / "bin" / "python"))
+            _run(*INSTALL, *into, "install", *PLAINLY, "--requirement", str(lock_file))
             new.rename(made)
     return made
 
