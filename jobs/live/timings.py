@@ -1,4 +1,4 @@
-"""How long things take, as histograms to which all processes of a console add.
+"""How long things take, and how many streams are open: figures to which all processes of a console add.
 
 `console.run` names the folder in which they share them (PROMETHEUS_MULTIPROC_DIR); a program that was started
 otherwise keeps its own.  They begin anew with each start of the console, as Prometheus expects of counters.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 registry = CollectorRegistry(auto_describe=False)
 
@@ -41,6 +41,12 @@ _starts = Histogram(
     "Time from a job's submission to its first start.",
     ("cluster",),
     buckets=START_S,
+    registry=registry,
+)
+open_streams = Gauge(
+    "console_open_streams",
+    "Live streams of all web processes.",
+    multiprocess_mode="livesum",
     registry=registry,
 )
 

@@ -45,7 +45,7 @@ def test_live_attempts_metric_counts_observed_attempts(client: Client) -> None:
     assert told(client, "console_live_attempts") == {(): 1}
 
 
-def test_open_streams_metric_counts_streams_of_this_process(client: Client) -> None:
+def test_open_streams_metric_counts_streams_until_they_close(client: Client) -> None:
     before = told(client, "console_open_streams")[()]
     held = hold_stream(1)
     assert told(client, "console_open_streams") == {(): before + 1}
