@@ -59,8 +59,8 @@ def hold_stream(user_id: int) -> ExitStack:
 
 @contextmanager
 def _count_open() -> Iterator[None]:
-    timings.open_streams.inc()
+    timings.open_streams().inc()
     try:
         yield
     finally:
-        timings.open_streams.dec()
+        timings.open_streams().dec()

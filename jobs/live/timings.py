@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
@@ -43,12 +44,20 @@ _starts = Histogram(
     buckets=START_S,
     registry=registry,
 )
-open_streams = Gauge(
-    "console_open_streams",
-    "Live streams of all web processes.",
-    multiprocess_mode="livesum",
-    registry=registry,
-)
+
+
+@cache
+def open_streams() -> Gauge:
+    """Return the gauge of open streams, made when it is first asked for.
+
+    Its file is that of one process: it must not be open before the web processes are forked.
+    """
+    return Gauge(
+        "console_open_streams",
+        "Live streams of all web processes.",
+        multiprocess_mode="livesum",
+        registry=registry,
+    )
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def jobs(request: SignedIn) -> HttpResponseBase:
     }
     changed = versions.find_changed(parse_shown(request.GET)) if request.htmx else None
     if changed is not None:
-        context["changed"] = changed
+        context["jobs"] = [job for job in found.jobs if job.public_id in changed]
         response = page(request, "jobs/list.html", context, fragments={LIST: "jobs/list/changed_rows.html"})
         return reswap(response, "none")  # the rows name what they replace
     if not request.htmx:
