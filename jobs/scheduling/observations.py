@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Manager, Model
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import get_random_string
@@ -51,6 +51,8 @@ from quotas.clusters.inventory import NodeReport
 from quotas.models import Admission
 
 log = structlog.get_logger(__name__)
+
+M = TypeVar("M", bound=Model)
 
 TOLD_ONE_BY_ONE: Final = 64
 """Jobs with more replicas have no event for each replica's start and end."""
@@ -174,7 +176,7 @@ def _apply_replicas(job: Job, attempt: Attempt, seen: Observation) -> bool:
                 _record_replica(job, observed)
             changed.append(replica)
     if changed:
-        _save(changed, list(_values(seen.replicas[0])))
+        _save(Replica.objects, changed, list(_values(seen.replicas[0])))
         _count(job, rows.values())
     _logs(attempt, seen)
     return _endpoints(attempt, rows, seen) or bool(changed)
@@ -209,12 +211,12 @@ def _record_replica(job: Job, replica: ReplicaSeen) -> None:
         transitions.record(job, Event.Kind.REPLICA_ENDED, params=ended)
 
 
-def _save(changed: Sequence[Model], names: Sequence[str]) -> None:
+def _save(table: Manager[M], changed: Sequence[M], names: Sequence[str]) -> None:
     """Save fields of rows of one table; the usual single row without the conditions of a bulk update."""
     if len(changed) == 1:
         changed[0].save(update_fields=names)
     elif changed:
-        type(changed[0])._default_manager.bulk_update(changed, names, batch_size=200)
+        table.bulk_update(changed, names, batch_size=200)
 
 
 def _count(job: Job, replicas: Iterable[Replica]) -> None:
@@ -241,7 +243,7 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
             stream.live_path = path or stream.live_path
             stream.state = LogStream.State.COMPLETE if ended else stream.state
             changed.append(stream)
-    _save(changed, ("live_path", "state"))
+    _save(LogStream.objects, changed, ("live_path", "state"))
 
 
 def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Replica], seen: Observation) -> bool:

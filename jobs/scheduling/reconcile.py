@@ -181,7 +181,7 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
     backend's own claim for the key stops a frozen holder that wakes up late.
 
     A backend that takes several at the same time is called by threads; meanwhile the batch before is stored,
-    and the next one prepared.  Of one that takes them one by one a batch is stored as soon as it is submitted.
+    and the next one prepared.  Where it takes them one by one, a batch is stored once it is submitted.
     Once there is no answer the rest is left alone: each would wait for a timeout.
     """
     try:

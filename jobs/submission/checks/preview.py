@@ -194,9 +194,7 @@ def _first(document: Document, parameters: Parameters | None) -> tuple[Document,
     return document.rewrite(specs[0]), Jobs(counted, min(parameters.at_once or len(found), len(found)))
 
 
-def preview(
-    user: User, dialect: str, spec: JobSpec, limits: JobLimits, sweep: Jobs | None = None
-) -> Preview:
+def preview(user: User, dialect: str, spec: JobSpec, limits: JobLimits, sweep: Jobs | None = None) -> Preview:
     """Preview the job in the quota of the limits; jobs of a sweep with equal requests add no queries."""
     quota = limits.quota
     jobs = sweep.beginning_with(spec) if sweep else Jobs(((spec, 1),), 1)

@@ -200,7 +200,10 @@ def test_job_list_fragment_has_only_rows_that_changed(people: People) -> None:
     assert text.startswith(f'<tr id="row-{jobs[1].public_id}" hx-swap-oob="true">')
     assert text.count("<tr") == 1
     assert f'value="{jobs[1].public_id}" checked' in text
-    again = {"table": shown["table"], "row": [*shown["row"][:1], *shown_versions(changed)["row"], shown["row"][2]]}
+    again = {
+        "table": shown["table"],
+        "row": [*shown["row"][:1], *shown_versions(changed)["row"], shown["row"][2]],
+    }
     assert not client.get("/jobs/", again, headers=headers).content.strip()
 
 
