@@ -44,6 +44,14 @@ REDIS_URL = env.secret(
     shown="a private server",
 )
 
+env.group("Web processes")
+WEB_PROCESSES = env.integer(
+    "CONSOLE_WEB_PROCESSES",
+    1,
+    "Processes that serve pages, the API and live streams; as many as cores where hundreds of people watch.",
+    least=1,
+)
+
 env.group("Workers")
 WORKERS = {
     "control": env.integer("CONSOLE_WORKERS_CONTROL", 2, "Processes that move jobs along.", least=1),

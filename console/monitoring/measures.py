@@ -10,7 +10,6 @@ from console.monitoring import disk, health
 from console.monitoring.metrics import Reading, count, measure
 from jobs import log_forwarding
 from jobs.client.wheel_builder import version
-from jobs.live.limits import streams
 from jobs.models import Attempt, Delivery, Job, LogSink
 from jobs.states import State
 from quotas.models import Cluster, Request
@@ -89,11 +88,6 @@ def live_attempts() -> Reading:
     return {(): Attempt.objects.filter(live=True).count()}
 
 
-def open_streams() -> Reading:
-    """In the process that answers."""
-    return {(): streams.total()}
-
-
 def log_sink_errors() -> Reading:
     """Return the batches that each sink did not take at once."""
     return _of_log_sinks("errors")
@@ -120,7 +114,6 @@ def register() -> None:
         oldest_waiting,
     )
     measure("console_live_attempts", "Attempts that an engine has.", (), live_attempts)
-    measure("console_open_streams", "Live streams of this web process.", (), open_streams)
     measure(
         "console_cluster_last_response_timestamp_seconds",
         "When an enabled cluster's engine answered last; absent where it never did.",

@@ -8,13 +8,15 @@ recorded as it happens, for all processes together: `jobs.live.timings`.
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+import psutil
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -66,8 +68,11 @@ def count(name: str, about: str, labels: tuple[str, ...], read: Callable[[], Rea
 
 def _timings() -> CollectorRegistry:
     """Return the histograms of all processes, or of this one where they share no folder."""
-    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    if not (folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR")):
         return timings.registry
+    for path in Path(folder).glob("gauge_live*_*.db"):  # of processes that ended without a word
+        if not psutil.pid_exists(pid := int(path.stem.rpartition("_")[2])):
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
     together = CollectorRegistry(auto_describe=False)
     MultiProcessCollector(together)  # type: ignore[no-untyped-call]
     return together

@@ -29,14 +29,17 @@ class Rotation:
     files: int
 
 
-def programs(redis: Sequence[str] | None, workers: Mapping[str, int]) -> list[Program]:
+def programs(
+    redis: Sequence[str] | None, workers: Mapping[str, int], web_processes: int = 1
+) -> list[Program]:
     """Every program, by stage. `redis` is the private server's command, if any; `workers` maps queues to
     numbers of processes.
     """
     python = sys.executable
+    web = ["web", *(f"web-{number}" for number in range(2, web_processes + 1))]
     return [
         *([Program("redis", 1, redis, grace=5)] if redis else []),
-        Program("web", 2, [python, "-m", "console.server.web"], grace=8),
+        *(Program(name, 2, [python, "-m", "console.server.web"], grace=8) for name in web),
         Program("watch", 2, [python, "-m", "console", "watch"], grace=5),
         Program("shells", 2, [python, "-m", "console", "shells"], grace=8),
         *(Program(f"worker-{queue}", 2, _worker(queue, size), grace=15) for queue, size in workers.items()),

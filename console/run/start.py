@@ -31,6 +31,7 @@ def run() -> None:
         _write_configuration(folder, private_socket(home), password)
         os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(_empty(folder / "timings"))
+        _empty(folder / "cache")
         child_processes.gather()
         message = _bootstrap() + _certificate()
         supervise(folder / "supervisord.conf", TerminalMessages(folder, url, config.HOSTS, message).each_step)
@@ -60,7 +61,7 @@ def _write_configuration(folder: Path, socket: Path, password: str) -> None:
             )
         redis = [str(server), str(folder / "redis.conf")]
         _write(folder / "redis.conf", broker.config_text(socket, password))
-    listed = programs.programs(redis, config.WORKERS)
+    listed = programs.programs(redis, config.WORKERS, config.WEB_PROCESSES)
     rotation = programs.Rotation(config.LOG_FILE_MIB, config.LOG_FILES)
     text = programs.supervisord_config(listed, checkout=CHECKOUT, root=os.geteuid() == 0, rotation=rotation)
     _write(folder / "supervisord.conf", text)

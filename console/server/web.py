@@ -2,6 +2,7 @@
 
 import os
 import resource
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,17 @@ def main() -> None:
         lead=_https,
         job_service=settings.CONSOLE_HOME / SOCKET,
     )
-    server.run([config.bind_socket()])
+    server.run([_bind(settings.CONSOLE_BIND, settings.PORT, is_shared=settings.CONSOLE_WEB_PROCESSES > 1)])
+
+
+def _bind(host: str, port: int, *, is_shared: bool) -> socket.socket:
+    """Return a socket at the address; where it `is_shared`, the kernel spreads connections over processes."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if is_shared:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind((host, port))
+    return bound
 
 
 def make_config(application: str | Callable[..., Any]) -> uvicorn.Config:

@@ -9,6 +9,7 @@ env.group("Where and how it listens")
 CONSOLE_HOME = config.HOME
 PORT = config.PORT
 CONSOLE_BIND = config.BIND
+CONSOLE_WEB_PROCESSES = config.WEB_PROCESSES
 CONSOLE_HOSTS = config.HOSTS
 CONSOLE_APPS_DOMAIN = config.APPS_DOMAIN
 CONSOLE_OPENPAI_HOST = env.text(
@@ -27,7 +28,7 @@ CONSOLE_TRUSTED_PROXIES = env.networks(
 CONSOLE_CONNECTIONS_PER_ADDRESS = env.integer(
     "CONSOLE_CONNECTIONS_PER_ADDRESS",
     1000,
-    "The most connections that one address may have open; trusted proxies may have more.",
+    "The most connections that one address may have open to a web process; trusted proxies may have more.",
     least=1,
 )
 CONSOLE_BODY_SECONDS = env.seconds(

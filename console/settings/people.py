@@ -19,7 +19,7 @@ CONSOLE_TRUST_EVERYBODY = env.flag(
     "Several people may use a machine that cannot keep their jobs from the console and from each other.",
 )
 CONSOLE_STREAMS_PER_PERSON = env.integer(
-    "CONSOLE_STREAMS_PER_PERSON", 20, "Live pages that one person may have open at a time.", least=1
+    "CONSOLE_STREAMS_PER_PERSON", 20, "Live pages that one person may have open at a web process.", least=1
 )
 
 TIME_ZONE = env.text("CONSOLE_TIME_ZONE", "UTC", "The zone of people who have not chosen one.")

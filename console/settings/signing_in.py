@@ -1,7 +1,8 @@
 """Signing in: docs/signing-in.md."""
 
+from console.configuration import config
 from console.configuration.config import env
-from console.settings.location import CONSOLE_TLS
+from console.settings.location import CONSOLE_TLS, CONSOLE_WEB_PROCESSES
 
 env.group("Signing in")
 LOGIN_URL = "login"
@@ -94,12 +95,17 @@ MFA_TOTP_ISSUER = "Job Console"
 MFA_TOTP_TOLERANCE = 1
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not CONSOLE_TLS
 
+# Rate limits, used codes, and what providers publish: where there are several web processes, all know them.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "OPTIONS": {
-            "MAX_ENTRIES": 20_000
-        },  # a web server is one process: rate limits, and what providers publish
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    }
+    if CONSOLE_WEB_PROCESSES == 1
+    else {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": config.HOME / "run" / "cache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
     }
 }
 

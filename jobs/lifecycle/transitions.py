@@ -218,7 +218,7 @@ def end(
 
     `at` is the time of the end by the backend, between its start and now; without it that is now.
     """
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # whoever is overtaken writes nothing
         apply(
             job,
             to,

@@ -16,8 +16,8 @@ MOST_NAMES: Final = 200
 """Whoever has more than this waiting is told that anything may have changed."""
 
 CROWD: Final = 25
-SPREAD_MS_EACH: Final = 4
-SPREAD_MS_MOST: Final = 2000
+SPREAD_MS_EACH: Final = 10
+SPREAD_MS_MOST: Final = 5000
 
 
 def spread_ms(watchers: int) -> int:

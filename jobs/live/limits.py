@@ -9,6 +9,8 @@ from typing import Final
 
 from django.conf import settings
 
+from jobs.live import timings
+
 RETRY_AFTER_S: Final = 10
 
 EVERYBODY: Final = 0
@@ -38,10 +40,6 @@ class ConnectionLimit:
             if not self._open[person]:
                 del self._open[person]
 
-    def total(self) -> int:
-        """Return how many are open."""
-        return self._open.total()
-
 
 streams: Final = ConnectionLimit()
 """Streams of events of this process."""
@@ -55,4 +53,14 @@ def hold_stream(user_id: int) -> ExitStack:
     """
     held = ExitStack()
     held.enter_context(streams.hold(user_id, settings.CONSOLE_STREAMS_PER_PERSON))
+    held.enter_context(_count_open())
     return held
+
+
+@contextmanager
+def _count_open() -> Iterator[None]:
+    timings.open_streams().inc()
+    try:
+        yield
+    finally:
+        timings.open_streams().dec()

@@ -1,4 +1,4 @@
-"""How long things take, as histograms to which all processes of a console add.
+"""How long things take, and how many streams are open: figures to which all processes of a console add.
 
 `console.run` names the folder in which they share them (PROMETHEUS_MULTIPROC_DIR); a program that was started
 otherwise keeps its own.  They begin anew with each start of the console, as Prometheus expects of counters.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Final, Literal
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 registry = CollectorRegistry(auto_describe=False)
 
@@ -43,6 +44,20 @@ _starts = Histogram(
     buckets=START_S,
     registry=registry,
 )
+
+
+@cache
+def open_streams() -> Gauge:
+    """Return the gauge of open streams, made when it is first asked for.
+
+    Its file is that of one process: it must not be open before the web processes are forked.
+    """
+    return Gauge(
+        "console_open_streams",
+        "Live streams of all web processes.",
+        multiprocess_mode="livesum",
+        registry=registry,
+    )
 
 
 @contextmanager

@@ -192,8 +192,12 @@ class JobFile(models.Model):
 
     @property
     def spec(self) -> JobSpec:
-        """Return the JobSpec that runs."""
-        return JobSpec.model_validate_json(self.spec_json)
+        """Return the JobSpec that runs; it is parsed once for each text."""
+        if self._parsed is None or self._parsed[0] != self.spec_json:
+            self._parsed = (self.spec_json, JobSpec.model_validate_json(self.spec_json))
+        return self._parsed[1]
+
+    _parsed: tuple[str, JobSpec] | None = None
 
 
 class Event(models.Model):

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from django.db import transaction
-from django.db.models import Count, Model, Q
+from django.db.models import Manager, Model
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import get_random_string
@@ -52,6 +52,8 @@ from quotas.models import Admission
 
 log = structlog.get_logger(__name__)
 
+M = TypeVar("M", bound=Model)
+
 TOLD_ONE_BY_ONE: Final = 64
 """Jobs with more replicas have no event for each replica's start and end."""
 
@@ -60,11 +62,10 @@ ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
 
 def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     """Write the rows of a run that begins, of each attempt: every replica, waiting, and its log, empty."""
-    files = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
     replicas = [
         Replica(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
         for attempt in attempts
-        for ordinal, (role, index) in enumerate(_list_replicas(files[attempt.job_id].spec))
+        for ordinal, (role, index) in enumerate(_list_replicas(attempt.job.file.spec))
     ]
     streams = [
         LogStream(attempt=replica.attempt, run=run, role=replica.role, index=replica.index)
@@ -115,7 +116,9 @@ def _apply(attempt: Attempt, seen: Observation, found: Fault | None) -> None:
     )
     if not mine:
         return
+    cluster = attempt.job.cluster  # a job never leaves its cluster
     attempt.refresh_from_db()
+    job.cluster, attempt.job = cluster, job
     if attempt.number != job.attempt_number:
         return
     if seen.run > job.run_number:
@@ -158,7 +161,7 @@ def _apply_replicas(job: Job, attempt: Attempt, seen: Observation) -> bool:
     """Write the changes of the replicas; return whether there were any."""
     rows = {
         (replica.role, replica.index): replica
-        for replica in Replica.objects.filter(attempt=attempt, run=seen.run)
+        for replica in Replica.objects.filter(attempt=attempt, run=seen.run).order_by("ordinal")
     }
     changed: list[Replica] = []
     for observed in seen.replicas:
@@ -173,8 +176,8 @@ def _apply_replicas(job: Job, attempt: Attempt, seen: Observation) -> bool:
                 _record_replica(job, observed)
             changed.append(replica)
     if changed:
-        Replica.objects.bulk_update(changed, list(_values(seen.replicas[0])), batch_size=200)
-        _count(job, attempt, seen.run)
+        _save(Replica.objects, changed, list(_values(seen.replicas[0])))
+        _count(job, rows.values())
     _logs(attempt, seen)
     return _endpoints(attempt, rows, seen) or bool(changed)
 
@@ -208,13 +211,21 @@ def _record_replica(job: Job, replica: ReplicaSeen) -> None:
         transitions.record(job, Event.Kind.REPLICA_ENDED, params=ended)
 
 
-def _count(job: Job, attempt: Attempt, run: int) -> None:
-    counts = Replica.objects.filter(attempt=attempt, run=run).aggregate(
-        running=Count("pk", filter=Q(state=ReplicaState.RUNNING)),
-        failed=Count("pk", filter=Q(state=ReplicaState.FAILED)),
-    )
-    Job.objects.filter(pk=job.pk).update(replicas_running=counts["running"], replicas_failed=counts["failed"])
-    job.replicas_running, job.replicas_failed = counts["running"], counts["failed"]
+def _save(table: Manager[M], changed: Sequence[M], names: Sequence[str]) -> None:
+    """Save fields of rows of one table; the usual single row without the conditions of a bulk update."""
+    if len(changed) == 1:
+        changed[0].save(update_fields=names)
+    elif changed:
+        table.bulk_update(changed, names, batch_size=200)
+
+
+def _count(job: Job, replicas: Iterable[Replica]) -> None:
+    """Store how many of the run's replicas, all of which are here, run and have failed."""
+    counts = Counter(replica.state for replica in replicas)
+    running, failed = counts[ReplicaState.RUNNING], counts[ReplicaState.FAILED]
+    if (running, failed) != (job.replicas_running, job.replicas_failed):
+        Job.objects.filter(pk=job.pk).update(replicas_running=running, replicas_failed=failed)
+        job.replicas_running, job.replicas_failed = running, failed
 
 
 def _logs(attempt: Attempt, seen: Observation) -> None:
@@ -232,11 +243,13 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
             stream.live_path = path or stream.live_path
             stream.state = LogStream.State.COMPLETE if ended else stream.state
             changed.append(stream)
-    LogStream.objects.bulk_update(changed, ("live_path", "state"), batch_size=200)
+    _save(LogStream.objects, changed, ("live_path", "state"))
 
 
 def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Replica], seen: Observation) -> bool:
     """Update the endpoint rows of the run; return whether anything changed."""
+    if not any(each.endpoints or each.state is ReplicaState.RUNNING for each in seen.replicas):
+        return False
     known = {
         (row.replica_id, row.label, row.ordinal): row
         for row in Endpoint.objects.filter(replica__attempt=attempt, replica__run=seen.run)
@@ -363,6 +376,8 @@ def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
 
 def _note_start(job: Job, attempt: Attempt, seen: Observation) -> None:
     """Store when the job, its attempt and its run started, where that is not known yet."""
+    if attempt.started_at is not None and seen.run == 1:
+        return  # all were stored together
     began = _since(attempt, seen.started_at)
     if job.started_at is None:
         timings.record_start(job.cluster.slug, (began - job.created_at).total_seconds())
@@ -471,6 +486,8 @@ def _fault_reason(found: Fault, why: str) -> Reason:
 
 
 def _count_ends(spec: JobSpec, attempt: Attempt) -> int:
+    if attempt.number == 1:
+        return 0
     earlier = Attempt.objects.filter(job_id=attempt.job_id, number__lt=attempt.number).exclude(reason_code="")
     codes = earlier.values_list("reason_code", flat=True)
     return sum(1 for code in codes if retries.kind_of(spec.retry, ReasonCode(code)) is Retry.COUNTED)

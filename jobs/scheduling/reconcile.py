@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
@@ -48,6 +48,7 @@ from jobs.backends.base import (
 )
 from jobs.backends.thread_pool import ThreadPool
 from jobs.clusters import backend_for
+from jobs.facilities import StorageMapping
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
 from jobs.live import timings, triggers
@@ -180,7 +181,8 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
     backend's own claim for the key stops a frozen holder that wakes up late.
 
     A backend that takes several at the same time is called by threads; meanwhile the batch before is stored,
-    and the next one prepared.  Once there is no answer the rest is left alone: each would wait for a timeout.
+    and the next one prepared.  Where it takes them one by one, a batch is stored once it is submitted.
+    Once there is no answer the rest is left alone: each would wait for a timeout.
     """
     try:
         backend = backend_for(cluster)
@@ -190,13 +192,16 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
         yield _settle(given)
         return
     at_once = backend.at_once if isinstance(backend, ConcurrentSubmission) else 1
-    few = at_once * EACH if at_once > 1 else 1
+    few = at_once * EACH
     silent, before = threading.Event(), list[_Given]()
     with ThreadPool(at_once) as hands:
         for first in range(0, len(attempt_ids), few):
             given = _begin(backend, attempt_ids[first : first + few], hands, silent)
             yield _settle(before)
             before = given
+            if at_once == 1:  # nothing goes on meanwhile, and leases are short
+                yield _settle(before)
+                before = []
             if silent.is_set():
                 break
         yield _settle(before)
@@ -243,9 +248,10 @@ def _begin(
     ready: list[tuple[_Given, Submission]] = []
     reserved = _reservations([each.attempt for each in wanted])
     avoided = faulty_nodes.list_avoided([each.attempt for each in wanted])
+    mappings = cache(site_storage.supply_mappings)  # the same for all jobs of a workspace
     for each, is_reserved in zip(wanted, _check_reserved(wanted), strict=True):
         if is_reserved:
-            submission = _submission(each.attempt, avoided.get(each.attempt.pk, ()))
+            submission = _submission(each.attempt, avoided.get(each.attempt.pk, ()), mappings)
             ready.append((each, replace(submission, reserved=reserved[each.attempt.key])))
         else:
             each.outcome.set_result(NotSubmitted(Reason(ReasonCode.NEW)))
@@ -304,7 +310,11 @@ def _settle_failed(given: _Given, why: BaseException) -> bool:
     return False
 
 
-def _submission(attempt: Attempt, avoided: Sequence[str] = ()) -> Submission:
+def _submission(
+    attempt: Attempt,
+    avoided: Sequence[str] = (),
+    mappings: Callable[[int, int], dict[str, StorageMapping]] = site_storage.supply_mappings,
+) -> Submission:
     """Return the attempt's complete submission, with its secrets; it runs on none of the `avoided` nodes."""
     job = attempt.job
     spec = node_checks.adapt(job.file.spec, attempt)
@@ -322,7 +332,7 @@ def _submission(attempt: Attempt, avoided: Sequence[str] = ()) -> Submission:
         role_token=attempt_tokens.make_token(attempt.key, Purpose.ROLE_CREDENTIALS) if role else "",
         tracking_token=attempt_tokens.make_token(attempt.key, Purpose.TRACKING),
         uploads=supply.supply_trees(job),
-        storage=site_storage.supply_mappings(job.cluster_id, job.workspace_id) if spec.mounts else {},
+        storage=mappings(job.cluster_id, job.workspace_id) if spec.mounts else {},
     )
 
 
@@ -370,12 +380,21 @@ def _check_reserved(given: Iterable[_Given]) -> Iterator[bool]:
 def _accept(given: Sequence[tuple[_Given, Handle]]) -> int:
     """Store the handles of accepted attempts and make their jobs PENDING; return how many were new."""
     jobs = {job.pk: job for job in transitions.lock_jobs([each.attempt.job_id for each, _handle in given])}
-    mine = []
-    for each, handle in given:
-        free = Attempt.objects.filter(pk=each.attempt.pk, handle="", ended_at=None)
-        held = free.filter(lease_token=each.lease.token)
-        if held.update(handle=handle, live=True, submitted_at=Now(), lease_until=None):
-            mine.append(each.attempt)
+    leases = {each.lease.token for each, _handle in given}
+    held = Attempt.objects.filter(
+        pk__in=[each.attempt.pk for each, _handle in given],
+        handle="",
+        ended_at=None,
+        lease_token__in=leases,
+    )
+    held_pks = set(held.select_for_update(no_key=True).order_by("id").values_list("pk", flat=True))
+    handles = {each.attempt.pk: handle for each, handle in given if each.attempt.pk in held_pks}
+    mine = [each.attempt for each, _handle in given if each.attempt.pk in held_pks]
+    if handles:
+        stored = Case(*(When(pk=pk, then=Value(handle)) for pk, handle in handles.items()))
+        Attempt.objects.filter(pk__in=handles).update(
+            handle=stored, live=True, submitted_at=Now(), lease_until=None
+        )
     if any(attempt.job.file.spec.instance_role for attempt in mine):
         triggers.trigger_on_commit("renew_credentials", mine[0].job.cluster_id)
     observations.lay_out(mine)

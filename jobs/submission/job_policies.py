@@ -12,15 +12,12 @@ from quotas.limits.job_limits import JobLimit, JobLimits, limits_for
 from quotas.models import Quota, User
 
 
-def set_default_time_limit(user: User, quota: Quota, parsed: Parsed) -> tuple[JobSpec, tuple[Note, ...]]:
+def set_default_time_limit(limits: JobLimits, parsed: Parsed) -> tuple[JobSpec, tuple[Note, ...]]:
     """Return the job with the quota's default time limit where it has none, and a note on it."""
-    spec = parsed.spec
-    if spec.time_limit_s is not None:
+    spec, seconds = parsed.spec, limits.default_s
+    if spec.time_limit_s is not None or seconds is None:
         return spec, ()
-    seconds = limits_for(user, quota).default_s
-    if seconds is None:
-        return spec, ()
-    note = Note("default_time_limit", "/time_limit_s", {"seconds": seconds, "quota": quota.name})
+    note = Note("default_time_limit", "/time_limit_s", {"seconds": seconds, "quota": limits.quota.name})
     return spec.model_copy(update={"time_limit_s": seconds}), (note,)
 
 

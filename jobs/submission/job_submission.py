@@ -22,10 +22,11 @@ from jobs.live import triggers
 from jobs.models import Event, Job, JobFile, JobSecret, Sweep, Visibility
 from jobs.submission import dependencies, tags, templates
 from jobs.submission.checks import feasibility
-from jobs.submission.job_policies import find_excess, set_default_time_limit
+from jobs.submission.job_policies import find_excess_of, set_default_time_limit
 from jobs.submission.resource_requests import level_of, parts_of, terms_of
 from jobs.submission.targets import ANYWHERE, JobTarget, find_quota
 from quotas import ledger
+from quotas.limits.job_limits import JobLimits, limits_for
 from quotas.models import Quota, User, unixnames
 
 T = TypeVar("T", Job, Sweep)
@@ -66,11 +67,12 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedJob:
-    """A job as it would be stored, its quota and the assets that it uses."""
+    """A job as it would be stored, its quota, the assets that it uses, and the limits that hold there."""
 
     document: Document
     quota: Quota
     uses: Sequence[resolution.Use]
+    limits: JobLimits
 
 
 def submit(
@@ -101,7 +103,7 @@ def submit(
         raise Refused((_is_many(document, document.parsed.array),))
     made = resolve_job(user, document, place, origin)
     parsed = made.document.parsed
-    if excess := find_excess(user, made.quota, parsed.spec):
+    if excess := find_excess_of(made.limits, parsed.spec):
         raise Refused(feasibility.locate(excess, made.document))
     request = SubmissionRequest(idempotency_key, digest, origin, made.uses, template)
     try:
@@ -159,14 +161,15 @@ def resolve_job(user: User, document: Document, place: JobTarget, origin: Job | 
     if made_of.problems:
         raise Refused(made_of.problems)
     meant = replace(parsed, spec=made_of.spec)
-    spec, defaults = set_default_time_limit(user, quota, meant)
+    limits = limits_for(user, quota)
+    spec, defaults = set_default_time_limit(limits, meant)
     meant = replace(meant, spec=spec)
     if never := feasibility.problems(user, quota, meant):
         raise Refused(feasibility.locate(never, document))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
     there = feasibility.notes(user, quota, spec, document.dialect)
     parsed = replace(meant, notes=(*noted, *there, *defaults, *sweep_words.notes(spec)))
-    return ResolvedJob(document.with_parsed(parsed), quota, made_of.uses)
+    return ResolvedJob(document.with_parsed(parsed), quota, made_of.uses, limits)
 
 
 def _is_many(document: Document, array: Array) -> Problem:

@@ -19,6 +19,7 @@ from jobs.spec import JobSpec
 from jobs.submission.checks import feasibility
 from jobs.submission.job_policies import set_default_time_limit
 from quotas.access import may_submit_in
+from quotas.limits.job_limits import limits_for
 from quotas.models import User
 
 
@@ -96,9 +97,10 @@ def _check_target(
     wrong = made_of.problems
     if wrong and not place.workspace and may_submit_in(user).count() > 1:
         wrong = tuple(each for each in wrong if each.code != "asset_not_yours")
-    spec, defaults = set_default_time_limit(user, quota, replace(parsed, spec=made_of.spec))
+    limits = limits_for(user, quota)
+    spec, defaults = set_default_time_limit(limits, replace(parsed, spec=made_of.spec))
     never = feasibility.problems(user, quota, replace(parsed, spec=spec))
-    excess = submission.find_excess(user, quota, spec)
+    excess = submission.find_excess_of(limits, spec)
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
     problems = (*wrong, *feasibility.locate((*never, *excess), document))
     there = document.places.all_placed(feasibility.notes(user, quota, spec, document.dialect))

@@ -28,7 +28,6 @@ from quotas.admission import Bid, Price, ResourceShape, Waiting, estimates, snap
 from quotas.admission.estimates import Estimate
 from quotas.admission.whatif import Level, Trial
 from quotas.amounts import Amounts, total
-from quotas.limits import job_limits
 from quotas.limits.job_limits import JobLimits
 from quotas.models import Quota, Spec, User
 
@@ -171,7 +170,7 @@ def of_document(
     except (Refused, CannotSweepError) as refused:
         raise Unreadable(refused.problems) from refused
     dialect, parsed = made.document.dialect, made.document.parsed
-    found = preview(user, dialect, parsed.spec, made.quota, sweep)
+    found = preview(user, dialect, parsed.spec, made.limits, sweep)
     return replace(found, options=builder.options_of(dialect, parsed.extras))
 
 
@@ -195,12 +194,12 @@ def _first(document: Document, parameters: Parameters | None) -> tuple[Document,
     return document.rewrite(specs[0]), Jobs(counted, min(parameters.at_once or len(found), len(found)))
 
 
-def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs | None = None) -> Preview:
-    """Preview the job in that quota; jobs of a sweep with equal resource requests add no queries."""
+def preview(user: User, dialect: str, spec: JobSpec, limits: JobLimits, sweep: Jobs | None = None) -> Preview:
+    """Preview the job in the quota of the limits; jobs of a sweep with equal requests add no queries."""
+    quota = limits.quota
     jobs = sweep.beginning_with(spec) if sweep else Jobs(((spec, 1),), 1)
     terms = submission.terms_of(spec)
     now = snapshot.take(quota.cluster, asking=user)
-    limits = job_limits.limits_for(user, quota)
     priced = [_price(quota, each, count, dict(now.prices)) for each, count in jobs.kinds]
     first = priced[0]
     request = Waiting(

@@ -134,7 +134,7 @@ def _ready(user: User, asked: SweepRequest, document: Document, jobs: int) -> su
     if wrong := submission.find_problems(user, document, asked.origin, asked.template):
         raise Refused(wrong)
     made = submission.resolve_job(user, document, asked.place, asked.origin)
-    if excess := submission.find_excess(user, made.quota, made.document.parsed.spec, jobs=jobs):
+    if excess := submission.find_excess_of(made.limits, made.document.parsed.spec, jobs=jobs):
         raise Refused(excess)
     return made
 

@@ -9,6 +9,7 @@ from django.http import HttpResponseBase, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
+from django_htmx.http import reswap
 
 from jobs import messages
 from jobs.lifecycle import failure_lines, pending_reasons
@@ -29,6 +30,7 @@ from jobs.search.query import FILTERS, LONGEST, JobQuery, Term, parse
 from jobs.states import State
 from jobs.training_metrics import results
 from jobs.web.http import SignedIn, live, number, page, signed_in
+from jobs.web.job_list.changed_rows import list_version, parse_shown
 from jobs.web.job_list.columns import (
     ONLY_FOR_READERS,
     Column,
@@ -42,6 +44,9 @@ from quotas.access import Verb, those, workspaces_of
 from quotas.models import User
 
 MOST_WORKSPACE_CHIPS: Final = 8
+
+LIST: Final = "jobs-list"
+"""The id of the element with the rows."""
 
 
 def listing_of(query: QueryDict) -> JobListing:
@@ -81,24 +86,37 @@ def jobs(request: SignedIn) -> HttpResponseBase:
     several = len({(job.workspace_id, job.cluster_id) for job in found.jobs}) > 1
     columns = columns_of(request.user, listing, several_places=several)
     address = listing.address(after=listing.after, before=listing.before, number=listing.number)
+    extras = _extras(request.user, found.jobs, columns)
+    heading = name_column(listing)
+    versions = list_version(
+        found.jobs,
+        extras,
+        (address, heading, columns, found.previous_query, found.next_query, found.is_cut),
+    )
     context = {
         **around,
         "listing": listing,
         "listed": found,
         "jobs": found.jobs,
         "columns": columns,
-        "name_column": name_column(listing),
-        **_extras(request.user, found.jobs, columns),
+        "name_column": heading,
+        **extras,
+        "versions": versions,
         "chosen": set(request.GET.getlist("id")),
         "live_names": " ".join(["jobs", *(bus.job_name(job.public_id) for job in found.jobs)]),
         "list_url": reverse("jobs") + address,
         "previous_url": found.previous_query and reverse("jobs") + found.previous_query,
         "next_url": found.next_query and reverse("jobs") + found.next_query,
     }
+    changed = versions.find_changed(parse_shown(request.GET)) if request.htmx else None
+    if changed is not None:
+        context["jobs"] = [job for job in found.jobs if job.public_id in changed]
+        response = page(request, "jobs/list.html", context, fragments={LIST: "jobs/list/changed_rows.html"})
+        return reswap(response, "none")  # the rows name what they replace
     if not request.htmx:
         context |= _controls(request.user, listing, request.GET.get("q", ""))
         context["column_choices"] = column_choices(columns, _offered_metrics(request.user, found.jobs))
-    return page(request, "jobs/list.html", context, fragments={"jobs-list": "jobs/list/rows.html"})
+    return page(request, "jobs/list.html", context, fragments={LIST: "jobs/list/rows.html"})
 
 
 def _extras(user: User, jobs: Sequence[Job], columns: Sequence[Column]) -> dict[str, Any]:

@@ -45,9 +45,11 @@ def test_live_attempts_metric_counts_observed_attempts(client: Client) -> None:
     assert told(client, "console_live_attempts") == {(): 1}
 
 
-def test_open_streams_metric_counts_streams_of_this_process(client: Client) -> None:
+def test_open_streams_metric_counts_streams_until_they_close(client: Client) -> None:
+    first = hold_stream(1)
     before = told(client, "console_open_streams")[()]
-    held = hold_stream(1)
+    second = hold_stream(1)
     assert told(client, "console_open_streams") == {(): before + 1}
-    held.close()
+    second.close()
     assert told(client, "console_open_streams") == {(): before}
+    first.close()

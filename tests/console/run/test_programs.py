@@ -36,6 +36,12 @@ def test_redis_starts_first_and_stops_after_its_users(folder: Path) -> None:
     assert stages == [["redis"], ["web", "watch", "shells", "worker-control", "worker-logs", "beat"]]
 
 
+def test_each_web_process_is_a_program() -> None:
+    named = {each.name: each.command for each in programs(None, {"control": 2}, 3)}
+    assert [name for name in named if name.startswith("web")] == ["web", "web-2", "web-3"]
+    assert named["web-3"] == named["web"]
+
+
 def test_redis_program_is_absent_without_a_private_redis(folder: Path) -> None:
     options = _read(programs(None, {"control": 2}), folder)
     assert "redis" not in [

@@ -519,3 +519,20 @@ def test_inventory_creates_nodes(place: Place, engine: MemoryEngine) -> None:
     place.cluster.refresh_from_db()
     assert [node.name for node in place.cluster.nodes.all()] == ["memory-1"]
     assert place.cluster.answered_at is not None
+
+
+def test_job_takes_few_statements_from_submission_to_end(place: Place, engine: MemoryEngine) -> None:
+    jobs = 8
+    with CaptureQueriesContext(connection) as statements:
+        made = [queued(place) for _ in range(jobs)]
+        reconcile.drain(place.cluster.pk)
+        look(place)
+        for change in (engine.run, engine.succeed):
+            for job in made:
+                change(handle_of(job))
+            look(place)
+    assert not Job.objects.exclude(state=State.SUCCEEDED).exists()
+    asked_by_test = 4 * jobs
+    assert (len(statements) - asked_by_test) / jobs < 72
+    commits = sum(each["sql"].startswith("RELEASE SAVEPOINT") for each in statements)
+    assert commits / jobs < 6

@@ -19,6 +19,7 @@ from jobs.states import State
 from jobs.submission import builder
 from jobs.submission.checks import preview
 from quotas.amounts import Amounts, total
+from quotas.limits.job_limits import limits_for
 from quotas.models import GpuType, Node, Quota, Request, Reservation
 from tests.factories import make_cluster, make_quota, make_spec, make_user
 from tests.jobs.engine import MemoryEngine
@@ -58,7 +59,7 @@ class Amounted(TestCase):
         self, wanted: list[tuple[Resources, int]]
     ) -> None:
         spec, quota, user = spec_of(wanted), site(), make_user(admin=True)
-        shown = preview.preview(user, "openpai-v1", spec, quota).amounts
+        shown = preview.preview(user, "openpai-v1", spec, limits_for(user, quota)).amounts
         job = submission.store(user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
         [request] = Request.objects.filter(quota=quota)
         asked = total(Amounts.from_json(each).times(count) for count, each in request.parts)

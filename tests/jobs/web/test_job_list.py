@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-from jobs.models import Job
+from jobs.models import Job, JobStar
 from jobs.search import job_pages
 from jobs.states import State
+from jobs.web.job_list.columns import choose_columns
 from quotas.models import Membership, Role
 from tests.factories import make_job, make_quota, make_workspace
 from tests.jobs.web.conftest import People, browser, fragment, seen
@@ -177,6 +179,59 @@ def test_job_list_fragment_has_own_rows_and_preserves_ticked_ones(people: People
     assert text.startswith('<div id="jobs-list"')
     assert f'value="{job.public_id}" checked' in text
     assert f"job:{job.public_id}" in text
+
+
+def shown_versions(response: Any) -> dict[str, Any]:
+    """Return what a page with this list sends when something of it has changed."""
+    text = response.content.decode()
+    table = re.findall(r'name="table" value="([^"]+)"', text)
+    return {"table": table, "row": re.findall(r'name="row"\s+value="([^"]+)"', text)}
+
+
+def test_job_list_fragment_has_only_rows_that_changed(people: People) -> None:
+    jobs = [make_job(State.PENDING, owner=people.owner, quota=people.quota) for _ in range(3)]
+    client, headers = browser(people.member), fragment("jobs-list")
+    shown = shown_versions(client.get("/jobs/"))
+    unchanged = client.get("/jobs/", shown, headers=headers)
+    assert (unchanged["HX-Reswap"], unchanged.content.strip()) == ("none", b"")
+    Job.objects.filter(pk=jobs[1].pk).update(state=State.RUNNING, replicas_running=1)
+    changed = client.get("/jobs/", {**shown, "id": jobs[1].public_id}, headers=headers)
+    text = seen(changed)
+    assert text.startswith(f'<tr id="row-{jobs[1].public_id}" hx-swap-oob="true">')
+    assert text.count("<tr") == 1
+    assert f'value="{jobs[1].public_id}" checked' in text
+    again = {
+        "table": shown["table"],
+        "row": [*shown["row"][:1], *shown_versions(changed)["row"], shown["row"][2]],
+    }
+    assert not client.get("/jobs/", again, headers=headers).content.strip()
+
+
+def test_job_list_fragment_shows_star_of_its_viewer_only(people: People) -> None:
+    job = make_job(owner=people.owner, quota=people.quota)
+    mine, theirs, headers = browser(people.owner), browser(people.member), fragment("jobs-list")
+    shown = [shown_versions(client.get("/jobs/")) for client in (mine, theirs)]
+    JobStar.objects.create(user=people.owner, job=job)
+    assert "★" in seen(mine.get("/jobs/", shown[0], headers=headers))
+    assert not theirs.get("/jobs/", shown[1], headers=headers).content.strip()
+
+
+@pytest.mark.parametrize("change", ["submitted", "left", "language", "columns"])
+def test_job_list_fragment_is_whole_where_more_than_rows_differ(people: People, change: str) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="hers")
+    client = browser(people.member)
+    shown = shown_versions(client.get("/jobs/"))
+    if change == "submitted":
+        make_job(owner=people.owner, quota=people.quota, name="newer")
+    elif change == "left":
+        Membership.objects.filter(user=people.member).delete()
+    elif change == "columns":
+        choose_columns(people.member, ["priority"])
+    language = {"Accept-Language": "zh-hans"} if change == "language" else {}
+    response = client.get("/jobs/", shown, headers={**fragment("jobs-list"), **language})
+    assert "HX-Reswap" not in response
+    assert seen(response).startswith('<div id="jobs-list"')
+    assert names_in(seen(response), "hers") == (set() if change == "left" else {"hers"})
 
 
 @pytest.mark.parametrize("headers", [{}, fragment("jobs-list")], ids=["page", "fragment"])

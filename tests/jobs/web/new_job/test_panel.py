@@ -267,7 +267,7 @@ def test_panel_query_count_does_not_grow_with_quotas(people: People, django_asse
     client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
     for number in range(6):
         hold(make_quota(people.quota.workspace, people.quota.cluster), people.owner, 0, f"h{number}")
-    with django_assert_num_queries(20):  # two for the GPUs of the cluster, three for job policies
+    with django_assert_num_queries(19):  # two for the GPUs of the cluster, two for job policies
         client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
 
 
