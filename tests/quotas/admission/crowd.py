@@ -20,7 +20,8 @@ from jobs.dialects.document import Document
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
-from django.db import connection, transaction  # noqa: E402  # settings come first
+from django.db import DEFAULT_DB_ALIAS, connections, transaction  # noqa: E402  # settings come first
+from django.db.backends.postgresql.base import DatabaseWrapper  # noqa: E402
 
 from jobs import submission  # noqa: E402
 from jobs.dialects.base import Parsed  # noqa: E402
@@ -153,8 +154,10 @@ def main() -> None:
     """
     processes, steps = map(int, sys.argv[1:])
     prepare()
-    connection.close()
-    connection.close_pool()  # each process has its own
+    server = connections[DEFAULT_DB_ALIAS]
+    assert isinstance(server, DatabaseWrapper)
+    server.close()
+    server.close_pool()  # each process has its own
     children = [fork(seed, steps) for seed in range(processes)]
     failed = [seed for seed, pid in enumerate(children) if os.waitpid(pid, 0)[1]]
     assert not failed, failed
