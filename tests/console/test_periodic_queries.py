@@ -1,0 +1,81 @@
+"""What workers do costs the same however many jobs have ended: every task, and a job from start to end."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from celery import current_app
+
+from jobs.backends.base import Handle
+from jobs.models import Attempt, Job, LogChunk, LogStream
+from jobs.scheduling import cleanup, reconcile
+from quotas.models import AuditEntry, Request
+from tests import query_plans
+from tests.jobs.conftest import Place, attempt_of, engine, place, queued
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+__all__ = ["engine", "place"]
+
+ADDED = 400
+
+
+def end(place: Place, engine: MemoryEngine, job: Job, *, forget: bool = True) -> Job:
+    """Take the job through all its states, and store its logs."""
+    reconcile.drain(place.cluster.pk)
+    handle = Handle(attempt_of(job).handle)
+    engine.run(handle)
+    reconcile.observe(place.cluster.pk)
+    engine.succeed(handle)
+    reconcile.observe(place.cluster.pk)
+    cleanup.seal(attempt_of(job).pk)
+    if forget:
+        cleanup.clean_up()
+    job.refresh_from_db()
+    return job
+
+
+def make_open_work(place: Place, engine: MemoryEngine) -> Attempt:
+    """One job in each unfinished state; returns an ended attempt whose logs are not stored."""
+    running, ending, sending, _pending = (queued(place) for _ in range(4))
+    reconcile.drain(place.cluster.pk)
+    engine.run(Handle(attempt_of(running).handle))
+    engine.succeed(Handle(attempt_of(ending).handle))
+    reconcile.observe(place.cluster.pk)
+    Job.objects.filter(pk=sending.pk).update(state="SUBMITTING")
+    Attempt.objects.filter(job=sending).update(handle="", live=False)
+    queued(place)
+    return attempt_of(ending)
+
+
+def list_tasks(**arguments: Any) -> dict[str, Callable[[], object]]:
+    """Return every task of the console with its arguments."""
+    current_app.loader.import_default_modules()
+    found = {}
+    for name, task in current_app.tasks.items():
+        if not name.startswith("celery."):
+            parameters = inspect.signature(task.run).parameters
+            found[name] = partial(task.run, **{each: arguments[each] for each in parameters})
+    return found
+
+
+def test_work_costs_the_same_however_many_jobs_ended(place: Place, engine: MemoryEngine) -> None:
+    ended = end(place, engine, queued(place))
+    unsealed = make_open_work(place, engine)
+    calls = list_tasks(cluster_id=place.cluster.pk, attempt_id=unsealed.pk)
+    assert "jobs.tasks.sweep" in calls
+    calls["a job"] = lambda: end(place, engine, queued(place))
+
+    def grow() -> int:
+        attempt = attempt_of(ended)
+        LogChunk.objects.create(stream=LogStream.objects.get(attempt=attempt), offset=0, length=1)
+        entry = AuditEntry.objects.create(action="read")
+        return query_plans.multiply([ended, Request.objects.get(holder=attempt.key), entry], ADDED)
+
+    reports = query_plans.find_growing(calls, grow)
+    assert not reports, "\n".join(reports)
