@@ -115,19 +115,21 @@ def find_growing(
     return reports
 
 
-def multiply(rows: Iterable[Model], times: int, age: timedelta = timedelta(days=40)) -> int:
-    """Store `times` copies of the rows and of every row that refers to one of them, all older by `age`.
-
-    Copies refer to copies.  The last six characters of a unique text are the copy's number; so a request's
-    holder stays the key of its attempt.  Returns `times`.
-    """
-    found: dict[type[Model], set[Any]] = {}
-    for row in rows:
-        _collect(type(row), {row.pk}, found)
-    for model, keys in found.items():
+def make_older(rows: Iterable[Model], by: timedelta) -> None:
+    """Set back every date of the rows, and of every row that refers to one of them."""
+    for model, keys in _find(rows).items():
         dates = [each.name for each in model._meta.concrete_fields if isinstance(each, models.DateTimeField)]
         if dates and keys:
-            model._base_manager.filter(pk__in=keys).update(**{name: F(name) - age for name in dates})
+            model._base_manager.filter(pk__in=keys).update(**{name: F(name) - by for name in dates})
+
+
+def multiply(rows: Iterable[Model], times: int) -> int:
+    """Store `times` copies of the rows and of every row that refers to one of them; return `times`.
+
+    Copies refer to copies.  The last six characters of a unique text are the copy's number; so a request's
+    holder stays the key of its attempt.
+    """
+    found = _find(rows)
     with connection.constraint_checks_disabled() if connection.vendor == "sqlite" else transaction.atomic():
         for model in sorted(found, key=lambda each: _depth(each, found)):
             _copy(model, found, times)
@@ -193,6 +195,14 @@ def explain(statement: Statement) -> Sequence[str]:
 
 
 # --- copies ----------------------------------------------------------------------------------------------
+
+
+def _find(rows: Iterable[Model]) -> dict[type[Model], set[Any]]:
+    """Return the keys of the rows, and of what refers to them, by model."""
+    found: dict[type[Model], set[Any]] = {}
+    for row in rows:
+        _collect(type(row), {row.pk}, found)
+    return found
 
 
 def _collect(model: type[Model], keys: set[Any], found: dict[type[Model], set[Any]]) -> None:

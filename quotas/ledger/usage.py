@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Count, Max, Min, Sum
 from django.utils import timezone
 
 from quotas.models import Period, Quota, Request, Reservation, UsageHour
@@ -58,12 +58,13 @@ def gpu_seconds(quota_ids: Collection[int], start: datetime, now: datetime) -> d
 def _reservations_between(
     begin: datetime, end: datetime, quota_ids: Collection[int] | None = None
 ) -> Iterable[Mapping[str, Any]]:
-    rows = Reservation.objects.filter(created_at__lt=end).filter(Q(active=True) | Q(released_at__gt=begin))
+    rows = Reservation.objects.filter(created_at__lt=end)
     if quota_ids is not None:
         rows = rows.filter(quota__in=quota_ids)
-    return rows.values(
-        "quota_id", "gpus", "amounts", "borrowed", "created_at", "released_at", "active"
-    ).iterator()
+    rows = rows.values("quota_id", "gpus", "amounts", "borrowed", "created_at", "released_at", "active")
+    # Two reads, each by its index: with OR all reservations are read.
+    released = rows.filter(active=False, released_at__gt=begin)
+    return rows.filter(active=True).union(released, all=True).iterator()
 
 
 def _overlap(row: Mapping[str, Any], begin: datetime, end: datetime) -> int:
@@ -76,10 +77,14 @@ def roll_up(now: datetime | None = None) -> int:
     """Write the rows of every hour that is over and has none yet; answers for how many hours."""
     end = (now or timezone.now()).replace(minute=0, second=0, microsecond=0)
     last = UsageHour.objects.aggregate(last=Max("hour"))["last"]
-    first = Reservation.objects.aggregate(first=Min("created_at"))["first"]
-    if first is None:
+    if last is None:
+        first = Reservation.objects.aggregate(first=Min("created_at"))["first"]
+        if first is None:
+            return 0
+        last = first.replace(minute=0, second=0, microsecond=0) - HOUR
+    elif not Reservation.objects.exists():
         return 0
-    hour = last + HOUR if last is not None else first.replace(minute=0, second=0, microsecond=0)
+    hour = last + HOUR
     hour = max(hour, end - MOST_HOURS * HOUR)
     done = 0
     while hour < end:
@@ -102,7 +107,7 @@ def _roll_up(hour: datetime) -> None:
             sums[0] += round(seconds * count)
             sums[1] += round(seconds * count) if row["borrowed"] else 0
     waiting = dict(
-        Request.objects.filter(state=Request.State.WAITING).values_list("quota").annotate(count=Count("pk"))
+        Request.objects.waiting().values_list("quota").annotate(count=Count("pk"))
     )
     for quota_id in Quota.objects.values_list("pk", flat=True):
         held[quota_id, CORES]  # an hour in which nothing was held has a row too: it is done

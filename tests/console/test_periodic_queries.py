@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from celery import current_app
+from django.utils import timezone
 
-from jobs.backends.base import Handle
+from jobs.backends.base import Handle, QueuedJob
 from jobs.models import Attempt, Job, LogChunk, LogStream
 from jobs.scheduling import cleanup, reconcile
-from quotas.models import AuditEntry, Request
+from quotas.models import AuditEntry, Request, UsageHour, UsageMark
 from tests import query_plans
 from tests.jobs.conftest import Place, attempt_of, engine, place, queued
 from tests.jobs.engine import MemoryEngine
@@ -25,7 +27,7 @@ __all__ = ["engine", "place"]
 ADDED = 400
 
 
-def end(place: Place, engine: MemoryEngine, job: Job, *, forget: bool = True) -> Job:
+def end(place: Place, engine: MemoryEngine, job: Job) -> Job:
     """Take the job through all its states, and store its logs."""
     reconcile.drain(place.cluster.pk)
     handle = Handle(attempt_of(job).handle)
@@ -34,8 +36,7 @@ def end(place: Place, engine: MemoryEngine, job: Job, *, forget: bool = True) ->
     engine.succeed(handle)
     reconcile.observe(place.cluster.pk)
     cleanup.seal(attempt_of(job).pk)
-    if forget:
-        cleanup.clean_up()
+    cleanup.clean_up()
     job.refresh_from_db()
     return job
 
@@ -66,16 +67,28 @@ def list_tasks(**arguments: Any) -> dict[str, Callable[[], object]]:
 
 def test_work_costs_the_same_however_many_jobs_ended(place: Place, engine: MemoryEngine) -> None:
     ended = end(place, engine, queued(place))
+    attempt = attempt_of(ended)
+    LogChunk.objects.create(stream=LogStream.objects.get(attempt=attempt), offset=0, length=1)
+    old = [ended, Request.objects.get(holder=attempt.key), AuditEntry.objects.create(action="read")]
+    query_plans.make_older(old, timedelta(days=40))
+    booked = timezone.now() - timedelta(hours=2)
+    UsageHour.objects.create(quota=place.quota, hour=booked.replace(minute=0, second=0, microsecond=0))
+    UsageMark.objects.create(pk=1, until=booked)
+    for _time in range(2):
+        for call in list_tasks(cluster_id=place.cluster.pk, attempt_id=attempt.pk).values():
+            call()
+    UsageHour.objects.filter(hour__gt=booked).delete()
+    UsageMark.objects.update(until=booked)
+    engine.queue = (QueuedJob("7", "theirs", "bob", running=True, handle=Handle("7")),)
     unsealed = make_open_work(place, engine)
     calls = list_tasks(cluster_id=place.cluster.pk, attempt_id=unsealed.pk)
     assert "jobs.tasks.sweep" in calls
     calls["a job"] = lambda: end(place, engine, queued(place))
 
     def grow() -> int:
-        attempt = attempt_of(ended)
-        LogChunk.objects.create(stream=LogStream.objects.get(attempt=attempt), offset=0, length=1)
-        entry = AuditEntry.objects.create(action="read")
-        return query_plans.multiply([ended, Request.objects.get(holder=attempt.key), entry], ADDED)
+        hours = (booked - timedelta(hours=number) for number in range(1, ADDED))
+        UsageHour.objects.bulk_create(UsageHour(quota=place.quota, hour=hour) for hour in hours)
+        return query_plans.multiply(old, ADDED)
 
     reports = query_plans.find_growing(calls, grow)
     assert not reports, "\n".join(reports)
