@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexOnline(
             model_name='attempt',
-            index=models.Index(condition=models.Q(('ended_at__isnull', False), ('logs_sealed_at', None)), fields=['id'], name='attempts_to_seal'),
+            index=models.Index(condition=models.Q(('ended_at__isnull', False), ('logs_sealed_at', None)), fields=['ended_at'], name='attempts_to_seal'),
         ),
         AddIndexOnline(
             model_name='attempt',

@@ -82,7 +82,7 @@ class Attempt(models.Model):
                 fields=("ended_at",), condition=models.Q(fault__isnull=False), name="attempts_with_fault"
             ),
             models.Index(
-                fields=("id",),
+                fields=("ended_at",),
                 condition=models.Q(ended_at__isnull=False, logs_sealed_at=None),
                 name="attempts_to_seal",
             ),

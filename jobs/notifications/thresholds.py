@@ -56,7 +56,7 @@ def _waiting_for(minutes: int) -> int:
         )
         .filter(~Exists(NotificationEvent.objects.filter(key=key)))
         .select_related("job")
-        .order_by("id")[:MOST]
+        .order_by("created_at")[:MOST]
     )
     for attempt in found:
         with transaction.atomic():

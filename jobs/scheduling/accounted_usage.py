@@ -32,7 +32,7 @@ MOST_REPLICAS: Final = 2000
 
 def due_clusters() -> list[int]:
     """Return the clusters with replicas to look up."""
-    return sorted(set(_list_due().values_list("attempt__job__cluster_id", flat=True)))
+    return sorted(set(_list_due().order_by().values_list("attempt__job__cluster_id", flat=True)))
 
 
 def _list_due() -> QuerySet[Replica]:
@@ -49,7 +49,7 @@ def _list_due() -> QuerySet[Replica]:
 
 def collect(cluster_id: int) -> None:
     """Store the usage of the cluster's ended jobs, by one call for all of them."""
-    rows = _list_due().filter(Exact(Unindexed("attempt__job__cluster_id"), cluster_id)).select_related("attempt").order_by("pk")
+    rows = _list_due().filter(Exact(Unindexed("attempt__job__cluster_id"), cluster_id)).select_related("attempt").order_by("attempt__ended_at")
     replicas = list(rows[:MOST_REPLICAS])
     if not replicas:
         return

@@ -621,4 +621,4 @@ def due_clusters() -> dict[triggers.Step, list[int]]:
 def sealable() -> list[int]:
     """Return the ended attempts whose logs are not stored yet."""
     rows = Attempt.objects.filter(ended_at__isnull=False, logs_sealed_at=None, live=False)
-    return list(rows.order_by("id").values_list("pk", flat=True)[:500])
+    return list(rows.order_by("ended_at").values_list("pk", flat=True)[:500])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Count, Max, Min, Sum
+from django.db.models import Max, Min, Sum
 from django.utils import timezone
 
 from quotas.models import Period, Quota, Request, Reservation, UsageHour
@@ -106,9 +106,7 @@ def _roll_up(hour: datetime) -> None:
             sums = held[row["quota_id"], kind or "GPU"] if kind != CORES else held[row["quota_id"], CORES]
             sums[0] += round(seconds * count)
             sums[1] += round(seconds * count) if row["borrowed"] else 0
-    waiting = dict(
-        Request.objects.waiting().values_list("quota").annotate(count=Count("pk"))
-    )
+    waiting = Counter(Request.objects.waiting().values_list("quota_id", flat=True))
     for quota_id in Quota.objects.values_list("pk", flat=True):
         held[quota_id, CORES]  # an hour in which nothing was held has a row too: it is done
     UsageHour.objects.bulk_create(
@@ -119,7 +117,7 @@ def _roll_up(hour: datetime) -> None:
                 gpu_type=kind,
                 seconds=sums[0],
                 borrowed_seconds=sums[1],
-                waiting=waiting.get(quota_id, 0) if kind == CORES else 0,
+                waiting=waiting[quota_id] if kind == CORES else 0,
             )
             for (quota_id, kind), sums in held.items()
         ],
