@@ -13,8 +13,8 @@ is executed once for each.  A statement that reaches its rows by an index does t
 was added; the report names the caller, and has the statement with its plan as it was bound.
 
 What is counted: on SQLite the instructions of its virtual machine, while the statement really runs with its
-parameters bound; on PostgreSQL the rows that the nodes of the plan read (EXPLAIN ANALYZE, with
-`enable_seqscan=off`, since a scan of a few hundred rows is cheap).
+parameters bound; on PostgreSQL the rows that the nodes of the plan read (EXPLAIN ANALYZE, with sequential
+pages at a hundred times their price, since a scan of a few hundred rows is cheap).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def capture() -> Iterator[list[Statement]]:
             return run(sql, params, many, context)
         statements.append(Statement(_origin(), sql, params))
         if connection.vendor == "postgresql":
-            statements[-1].cost = _rows_read(run, sql, params, context)
+            statements[-1].cost = _rows_read(sql, params)
         return run(sql, params, many, context)
 
     def count() -> int:
@@ -83,7 +83,7 @@ def capture() -> Iterator[list[Statement]]:
         connection.connection.set_progress_handler(count, STEP)
     else:
         with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL seq_page_cost = 100")
     try:
         with connection.execute_wrapper(execute):
             yield statements
@@ -163,13 +163,13 @@ def _origin() -> str:
     return ""
 
 
-def _rows_read(run: Any, sql: str, params: Any, context: dict[str, Any]) -> int:
+def _rows_read(sql: str, params: Any) -> int:
     """Execute the statement once for its plan, and undo that; return the rows that its nodes read."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", params, False, context)
-        found = context["cursor"].cursor.fetchone()[0]
+    with transaction.atomic():
+        with connection.create_cursor() as cursor:  # Django's own would come here again
+            cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", params)
+            found = cursor.fetchone()[0]
         transaction.set_rollback(True)
-        del cursor
     (plan,) = json.loads(found) if isinstance(found, str) else found
     return _rows_of(plan["Plan"])
 
