@@ -30,6 +30,10 @@ class Migration(migrations.Migration):
             index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['id'], name='jobs_deleted'),
         ),
         AddIndexOnline(
+            model_name='delivery',
+            index=models.Index(fields=['created_at'], name='deliveries_by_age'),
+        ),
+        AddIndexOnline(
             model_name='sweeprun',
             index=models.Index(condition=models.Q(('waits', True)), fields=['id'], name='sweep_runs_waiting'),
         ),

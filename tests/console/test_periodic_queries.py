@@ -26,6 +26,27 @@ __all__ = ["engine", "place"]
 
 ADDED = 400
 
+BOUNDED = {
+    # As many as admins and people make.
+    "quotas_cluster",
+    "quotas_gputype",
+    "quotas_node",
+    "quotas_pricespan",
+    "quotas_quota",
+    "quotas_workspace",
+    "jobs_logsink",
+    "jobs_notificationrule",
+    "jobs_quotalevel",
+    "jobs_retentionpolicy",
+    # People who signed in by a provider.
+    "quotas_grant",
+    # One row for each log that is read for training metrics now; it goes when the log ends.
+    "jobs_metricscursor",
+    # Uploaded files: only a look at all, every ten minutes, finds those that nothing refers to any more.
+    "jobs_storedobject",
+}
+"""Tables of which a pass may read all."""
+
 
 def end(place: Place, engine: MemoryEngine, job: Job) -> Job:
     """Take the job through all its states, and store its logs."""
@@ -90,5 +111,5 @@ def test_work_costs_the_same_however_many_jobs_ended(place: Place, engine: Memor
         UsageHour.objects.bulk_create(UsageHour(quota=place.quota, hour=hour) for hour in hours)
         return query_plans.multiply(old, ADDED)
 
-    reports = query_plans.find_growing(calls, grow)
+    reports = query_plans.find_growing(calls, grow, bounded=BOUNDED)
     assert not reports, "\n".join(reports)
