@@ -9,8 +9,8 @@ A cost that depends on how many jobs there were is found by comparison, with no 
 
 `find_growing` runs each of the named calls in a transaction that is rolled back, calls `grow`, and runs them
 all once more.  A statement fails that does more for the rows that were added: it scans them, sorts them, or
-is executed once for each.  A statement that reaches its rows by an index does the same work as before, whatever
-was added; the report names the caller, and has the statement with its plan as it was bound.
+is executed once for each.  A statement that reaches its rows by an index does the same work as before.  The
+report names the caller, and has the statement with its plan as it was bound.
 
 What is counted: on SQLite the instructions of its virtual machine, while the statement really runs with its
 parameters bound; on PostgreSQL the rows that the nodes of the plan read (EXPLAIN ANALYZE, with sequential

@@ -38,7 +38,9 @@ def is_unfinished(prefix: str = "") -> models.Q:
 
     A query for some of the unfinished states has this condition too: without it SQLite reads all jobs.
     """
-    return ~models.Q(**{f"{prefix}state__in": [Literal(state) for state in ("SUCCEEDED", "FAILED", "STOPPED")]})
+    return ~models.Q(
+        **{f"{prefix}state__in": [Literal(state) for state in ("SUCCEEDED", "FAILED", "STOPPED")]}
+    )
 
 
 class JobQuerySet(models.QuerySet["Job"]):

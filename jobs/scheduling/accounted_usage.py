@@ -49,7 +49,12 @@ def _list_due() -> QuerySet[Replica]:
 
 def collect(cluster_id: int) -> None:
     """Store the usage of the cluster's ended jobs, by one call for all of them."""
-    rows = _list_due().filter(Exact(Unindexed("attempt__job__cluster_id"), cluster_id)).select_related("attempt").order_by("attempt__ended_at")
+    rows = (
+        _list_due()
+        .filter(Exact(Unindexed("attempt__job__cluster_id"), cluster_id))
+        .select_related("attempt")
+        .order_by("attempt__ended_at")
+    )
     replicas = list(rows[:MOST_REPLICAS])
     if not replicas:
         return

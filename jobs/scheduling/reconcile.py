@@ -111,7 +111,9 @@ class Lease:
 def send(cluster_id: int) -> int:
     """Submit every admitted attempt without a lease; return how many."""
     due = (
-        Attempt.objects.filter(is_unfinished("job__"), job__cluster_id=cluster_id, job__state=State.SUBMITTING)
+        Attempt.objects.filter(
+            is_unfinished("job__"), job__cluster_id=cluster_id, job__state=State.SUBMITTING
+        )
         .filter(handle="", ended_at=None)
         .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
         .order_by("id")

@@ -64,7 +64,9 @@ def answer(cluster_id: int) -> None:
     due = Q(state=StackDump.State.WAITING) | Q(
         state=StackDump.State.RUNNING, begun_at__lt=timezone.now() - AGAIN
     )
-    rows = StackDump.objects.filter(due, Exact(Unindexed("attempt__job__cluster_id"), cluster_id), ended_at=None)
+    rows = StackDump.objects.filter(
+        due, Exact(Unindexed("attempt__job__cluster_id"), cluster_id), ended_at=None
+    )
     for row in rows.select_related("attempt__job__cluster").order_by("pk"):
         mine = StackDump.objects.filter(due, pk=row.pk).update(state=StackDump.State.RUNNING, begun_at=Now())
         if mine:

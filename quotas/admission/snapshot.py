@@ -170,21 +170,25 @@ class Shapes:
 
 
 def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
-    rows = Request.objects.waiting().filter(cluster=cluster).values_list(
-        "holder",
-        "quota_id",
-        "owner_id",
-        "parts",
-        "priority",
-        "since",
-        "declared_s",
-        "idle",
-        "bids",
-        "cluster_rank",
-        "workspace_rank",
-        "held",
-        "others",
-        "not_before",
+    rows = (
+        Request.objects.waiting()
+        .filter(cluster=cluster)
+        .values_list(
+            "holder",
+            "quota_id",
+            "owner_id",
+            "parts",
+            "priority",
+            "since",
+            "declared_s",
+            "idle",
+            "bids",
+            "cluster_rank",
+            "workspace_rank",
+            "held",
+            "others",
+            "not_before",
+        )
     )
     line, apart = [], []
     for row in rows:

@@ -21,7 +21,7 @@ class RequestQuerySet(models.QuerySet["Request"]):
     """Requests by their state."""
 
     def waiting(self) -> Self:
-        """Return those that wait, by the condition of their index, which SQLite must find in the statement."""
+        """Return those that wait, by the condition of their index literally."""
         return self.filter(state=Literal(Request.State.WAITING))
 
 

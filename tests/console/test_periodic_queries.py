@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from celery import current_app
+from django.db import connection
+from django.db.models import Model
 from django.utils import timezone
 
 from jobs.backends.base import Handle, QueuedJob
-from jobs.models import Attempt, Job, LogChunk, LogStream
+from jobs.models import Attempt, Draft, DryRun, Event, Job, LogChunk, LogStream, StackDump
 from jobs.scheduling import cleanup, reconcile
 from quotas.models import AuditEntry, Request, UsageHour, UsageMark
 from tests import query_plans
@@ -90,7 +92,17 @@ def test_work_costs_the_same_however_many_jobs_ended(place: Place, engine: Memor
     ended = end(place, engine, queued(place))
     attempt = attempt_of(ended)
     LogChunk.objects.create(stream=LogStream.objects.get(attempt=attempt), offset=0, length=1)
-    old = [ended, Request.objects.get(holder=attempt.key), AuditEntry.objects.create(action="read")]
+    old: list[Model] = [
+        ended,
+        Request.objects.get(holder=attempt.key),
+        AuditEntry.objects.create(action="read"),
+    ]
+    old.append(
+        DryRun.objects.create(
+            state="done", ended_at=timezone.now(), owner=place.owner, cluster=place.cluster, quota=place.quota
+        )
+    )
+    StackDump.objects.create(attempt=attempt, state="done", ended_at=timezone.now())
     query_plans.make_older(old, timedelta(days=40))
     booked = timezone.now() - timedelta(hours=2)
     UsageHour.objects.create(quota=place.quota, hour=booked.replace(minute=0, second=0, microsecond=0))
@@ -113,3 +125,15 @@ def test_work_costs_the_same_however_many_jobs_ended(place: Place, engine: Memor
 
     reports = query_plans.find_growing(calls, grow, bounded=BOUNDED)
     assert not reports, "\n".join(reports)
+
+
+def test_statement_that_reads_every_added_row_is_reported(place: Place) -> None:
+    event = Event.objects.create(job=queued(place), kind=Event.Kind.SUBMITTED)
+    calls = {
+        "all": lambda: list(Event.objects.filter(attempt=7).order_by()),
+        "own": lambda: list(Event.objects.filter(pk=event.pk)),
+        "empty": lambda: list(Draft.objects.filter(name="x").order_by()),
+    }
+    reports = query_plans.find_growing(calls, lambda: query_plans.multiply([event], ADDED), bounded=())
+    names = ["all", "empty"] if connection.vendor == "sqlite" else ["all"]
+    assert [report.partition(":")[0] for report in reports] == names
