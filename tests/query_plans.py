@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from django.apps import apps
 from django.db import connection, models, transaction
-from django.db.models import F, ForeignKey, Model
+from django.db.models import F, ForeignKey, ForeignObjectRel, Model
 
 from console.home import CHECKOUT
 
@@ -247,7 +247,7 @@ def _collect(model: type[Model], keys: set[Any], found: dict[type[Model], set[An
         return
     found[model] |= new
     for relation in model._meta.get_fields(include_hidden=True):
-        if relation.auto_created and not relation.concrete and isinstance(relation.field, ForeignKey):
+        if isinstance(relation, ForeignObjectRel) and isinstance(relation.field, ForeignKey):
             related = relation.related_model
             rows = related._base_manager.filter(**{f"{relation.field.name}__in": new})
             _collect(related, set(rows.values_list("pk", flat=True)), found)
@@ -268,28 +268,30 @@ def _copy(model: type[Model], found: Mapping[type[Model], set[Any]], times: int)
     if not found[model]:
         return
     quote = connection.ops.quote_name
+    key = model._meta.pk
+    assert key is not None
     columns, values = [], []
-    moved = {*_references(model, found), *([model._meta.pk] if _is_number(model._meta.pk) else [])}
+    moved = {*_references(model, found), *([key] if _is_number(key) else [])}
     for field in model._meta.concrete_fields:
-        name = quote(field.column)
+        name = quote(str(field.column))
         columns.append(name)
         if field in moved:
             values.append(f"{name} - copy * {OFFSET}")
-        elif field.unique or field.unique_for_date:
+        elif field.unique:
             values.append(f"substr({name}, 1, length({name}) - 6) || (100000 + copy)")
         else:
             values.append(name)
-    table, key = quote(model._meta.db_table), quote(model._meta.pk.column)
+    table = quote(model._meta.db_table)
     keys = ", ".join(["%s"] * len(found[model]))
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE copies(copy) AS (SELECT 1 UNION ALL SELECT copy + 1 FROM copies"
             f" WHERE copy < {times})"
             f" INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)}"
-            f" FROM {table}, copies WHERE {key} IN ({keys})",
+            f" FROM {table}, copies WHERE {quote(str(key.column))} IN ({keys})",
             list(found[model]),
         )
 
 
-def _is_number(field: models.Field[Any, Any] | None) -> bool:
+def _is_number(field: models.Field[Any, Any]) -> bool:
     return isinstance(field, models.IntegerField | models.AutoField)

@@ -102,7 +102,7 @@ def _next_begin(begin: datetime, end: datetime) -> datetime:
     ]
     if not first:
         return end
-    hour = min(first).replace(minute=0, second=0, microsecond=0)
+    hour: datetime = min(first).replace(minute=0, second=0, microsecond=0)
     return max(begin, min(end, hour))
 
 
@@ -186,7 +186,7 @@ def _reservations_between(begin: datetime, end: datetime) -> Iterable[Mapping[st
     return _with_columns(rows.filter(active=True)).union(_with_columns(released), all=True)
 
 
-def _with_columns(rows: QuerySet[Reservation]) -> QuerySet[Reservation, dict[str, Any]]:
+def _with_columns(rows: QuerySet[Reservation]) -> QuerySet[Reservation, Any]:
     return rows.values(
         "quota_id",
         "cluster_id",

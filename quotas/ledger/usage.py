@@ -58,10 +58,10 @@ def gpu_seconds(quota_ids: Collection[int], start: datetime, now: datetime) -> d
 def _reservations_between(
     begin: datetime, end: datetime, quota_ids: Collection[int] | None = None
 ) -> Iterable[Mapping[str, Any]]:
-    rows = Reservation.objects.filter(created_at__lt=end)
+    held = Reservation.objects.filter(created_at__lt=end)
     if quota_ids is not None:
-        rows = rows.filter(quota__in=quota_ids)
-    rows = rows.values("quota_id", "gpus", "amounts", "borrowed", "created_at", "released_at", "active")
+        held = held.filter(quota__in=quota_ids)
+    rows = held.values("quota_id", "gpus", "amounts", "borrowed", "created_at", "released_at", "active")
     # Two reads, each by its index: with OR all reservations are read.
     released = rows.filter(active=False, released_at__gt=begin)
     return rows.filter(active=True).union(released, all=True).iterator()

@@ -80,7 +80,7 @@ def make_open_work(place: Place, engine: MemoryEngine) -> Attempt:
 def list_tasks(**arguments: Any) -> dict[str, Callable[[], object]]:
     """Return every task of the console with its arguments."""
     current_app.loader.import_default_modules()
-    found = {}
+    found: dict[str, Callable[[], object]] = {}
     for name, task in current_app.tasks.items():
         if not name.startswith("celery."):
             parameters = inspect.signature(task.run).parameters
