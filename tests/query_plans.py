@@ -99,12 +99,13 @@ def capture() -> Iterator[list[Statement]]:
 def find_growing(
     calls: Mapping[str, Callable[[], object]],
     grow: Callable[[], int],
+    least: float = 0.5,
     *,
     bounded: Collection[str] | None = None,
 ) -> list[str]:
     """Return a report of each statement that does more after `grow`, which returns how many jobs it added.
 
-    A statement is reported from half an instruction, or row, for each of them.  Given the tables that stay
+    A statement is reported from `least` instructions or rows for each of them.  Given the tables that stay
     small (`bounded`), it is also reported on SQLite when its plan scans another table whole, whatever that
     cost here: nothing may have led to the table, or it was empty.
     """
@@ -121,7 +122,7 @@ def find_growing(
             earlier = before[name][key]
             is_scan = bounded is not None and key not in known and scans(examples[key], bounded)
             known.add(key)
-            if is_scan or cost - earlier > added / 2:
+            if is_scan or cost - earlier > least * added:
                 reports.append(_report(name, examples[key], earlier, cost))
     return reports
 
