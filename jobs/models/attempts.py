@@ -81,6 +81,13 @@ class Attempt(models.Model):
             models.Index(
                 fields=("ended_at",), condition=models.Q(fault__isnull=False), name="attempts_with_fault"
             ),
+            models.Index(
+                fields=("ended_at",),
+                condition=models.Q(ended_at__isnull=False, logs_sealed_at=None),
+                name="attempts_to_seal",
+            ),
+            models.Index(fields=("ended_at",), name="attempts_ended"),
+            models.Index(fields=("handle",), name="attempts_by_handle"),
         )
 
     def __str__(self) -> str:

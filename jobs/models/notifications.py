@@ -226,6 +226,7 @@ class Delivery(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=("channel", "-id"), name="deliveries_of_channel"),
             models.Index(fields=("due_at",), condition=models.Q(state="waiting"), name="deliveries_waiting"),
+            models.Index(fields=("created_at",), name="deliveries_by_age"),
         ]
 
     def __str__(self) -> str:

@@ -96,6 +96,7 @@ class SweepRun(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("sweep", "number", "round"), name="one_job_per_round"),
         )
+        indexes = (models.Index(fields=("id",), condition=models.Q(waits=True), name="sweep_runs_waiting"),)
 
     def __str__(self) -> str:
         return f"{self.sweep_id}-{self.number}"

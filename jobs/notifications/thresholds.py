@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, Value
 from django.db.models.functions import Cast, Concat, Now
 
 from jobs.models import Attempt, NotificationEvent, NotificationRule, QuotaLevel
+from jobs.models.jobs import is_unfinished
 from jobs.notifications import outbox
 from jobs.states import State
 from quotas.ledger import reports
@@ -46,6 +47,7 @@ def _waiting_for(minutes: int) -> int:
     )
     found = (
         Attempt.objects.filter(
+            is_unfinished("job__"),
             job__state__in=[State.QUEUED.value, State.PENDING.value],
             job__deleted_at=None,
             number=F("job__attempt_number"),
@@ -54,7 +56,7 @@ def _waiting_for(minutes: int) -> int:
         )
         .filter(~Exists(NotificationEvent.objects.filter(key=key)))
         .select_related("job")
-        .order_by("id")[:MOST]
+        .order_by("created_at")[:MOST]
     )
     for attempt in found:
         with transaction.atomic():

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from django.db.models.lookups import Exact
 
 from jobs.backends.base import Handle, Unreachable
 from jobs.backends.measures import Accounted, AccountedUse
@@ -18,6 +19,7 @@ from jobs.clusters import NoSuchBackend, backend_for
 from jobs.models import Replica, ReplicaUsage
 from jobs.models.usage import Sample
 from quotas.models import Cluster
+from quotas.models.expressions import Unindexed
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +32,7 @@ MOST_REPLICAS: Final = 2000
 
 def due_clusters() -> list[int]:
     """Return the clusters with replicas to look up."""
-    return sorted(set(_list_due().values_list("attempt__job__cluster_id", flat=True)))
+    return sorted(set(_list_due().order_by().values_list("attempt__job__cluster_id", flat=True)))
 
 
 def _list_due() -> QuerySet[Replica]:
@@ -47,7 +49,12 @@ def _list_due() -> QuerySet[Replica]:
 
 def collect(cluster_id: int) -> None:
     """Store the usage of the cluster's ended jobs, by one call for all of them."""
-    rows = _list_due().filter(attempt__job__cluster_id=cluster_id).select_related("attempt").order_by("pk")
+    rows = (
+        _list_due()
+        .filter(Exact(Unindexed("attempt__job__cluster_id"), cluster_id))
+        .select_related("attempt")
+        .order_by("attempt__ended_at")
+    )
     replicas = list(rows[:MOST_REPLICAS])
     if not replicas:
         return

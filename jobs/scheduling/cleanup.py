@@ -54,7 +54,7 @@ def clean_up() -> None:
     ).select_related("job__cluster")
     later = Attempt.objects.filter(job=OuterRef("job"), number__gt=OuterRef("number")).exclude(handle="")
     unneeded = Q(job__state__in=[state.value for state in TERMINAL]) | Exists(later)
-    for attempt in stored.filter(retention.is_over()).filter(unneeded).order_by("ended_at")[:_MOST]:
+    for attempt in stored.filter(retention.is_over()).filter(unneeded).order_by("kept_until")[:_MOST]:
         _forget(attempt)
     for attempt in stored.filter(job__deleted_at__isnull=False)[:_MOST]:
         _forget(attempt)

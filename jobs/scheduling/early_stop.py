@@ -22,7 +22,8 @@ from django.db.models.functions import Now
 
 from jobs.lifecycle import transitions
 from jobs.live import triggers
-from jobs.models import Attempt, Job, Sweep, TrainingSeries
+from jobs.models import Attempt, Job, Sweep, SweepRun, TrainingSeries
+from jobs.models.jobs import is_unfinished
 from jobs.states import EndKind, State
 from jobs.submission.sweeps.commands import latest
 from jobs.training_metrics.results import load_buckets
@@ -49,9 +50,9 @@ class Evidence:
 
 def judge_sweeps() -> None:
     """Stop the jobs that the median rule condemns, in each sweep whose turn it is."""
-    running = Q(runs__job__state=State.RUNNING.value)
+    running = SweepRun.objects.filter(is_unfinished("job__"), job__state=State.RUNNING.value).order_by()
     turn = Q(judged_at=None) | Q(judged_at__lt=Now() - PAUSE)
-    for sweep in list(Sweep.objects.filter(running, turn, stop_after__isnull=False).distinct()):
+    for sweep in list(Sweep.objects.filter(turn, pk__in=running.values("sweep"), stop_after__isnull=False)):
         if Sweep.objects.filter(turn, pk=sweep.pk).update(judged_at=Now()):
             _judge(sweep)
 

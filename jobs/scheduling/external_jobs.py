@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models.lookups import Exact
 
 from jobs.backends.base import Inventory, NodeSeen, QueuedJob
 from jobs.models import Attempt, ExternalJob
@@ -15,6 +16,7 @@ from quotas import ledger
 from quotas.amounts import Amounts
 from quotas.clusters import gputypes
 from quotas.models import Cluster
+from quotas.models.expressions import Unindexed
 
 MOST: Final = 20_000
 """Number of stored rows; the resources of further ones count all the same."""
@@ -29,12 +31,13 @@ def select_external(cluster: Cluster, jobs: Sequence[QueuedJob]) -> list[QueuedJ
     """
     handles = sorted({job.handle for job in jobs if job.handle})
     ours: set[str] = set()
+    is_here = Exact(Unindexed("job__cluster_id"), cluster.pk)
     for first in range(0, len(handles), AT_ONCE):
-        rows = Attempt.objects.filter(job__cluster=cluster, handle__in=handles[first : first + AT_ONCE])
+        rows = Attempt.objects.filter(is_here, handle__in=handles[first : first + AT_ONCE])
         ours.update(rows.values_list("handle", flat=True))
     submitting: set[str] = set()  # attempts whose number is not known yet
     if any(job.handle not in ours for job in jobs):
-        attempts = Attempt.objects.filter(job__cluster=cluster, live=True, handle="")
+        attempts = Attempt.objects.filter(is_here, live=True, handle="")
         submitting.update(attempts.values_list("key", flat=True))
     return [job for job in jobs if job.handle not in ours and not (job.handle and job.name in submitting)]
 
@@ -42,7 +45,7 @@ def select_external(cluster: Cluster, jobs: Sequence[QueuedJob]) -> list[QueuedJ
 def book_types(cluster: Cluster, jobs: Sequence[QueuedJob]) -> None:
     """Book the GPU types that the backend allocated to attempts that asked for any."""
     running = {str(job.handle): job for job in jobs if job.handle and job.running and job.gpus}
-    attempts = Attempt.objects.filter(job__cluster=cluster, live=True).exclude(handle="")
+    attempts = Attempt.objects.filter(live=True, job__cluster=cluster).exclude(handle="")
     keys = ledger.holders_without_types(cluster.pk) if running else []
     known = gputypes.names() if keys else {}
     for key, handle in attempts.filter(key__in=keys).values_list("key", "handle"):

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.db.models.lookups import Exact
 from django.utils import timezone
 
 from jobs import notifications
@@ -36,6 +37,7 @@ from jobs.states import EndKind, ReplicaState, State
 from quotas.limits import idle
 from quotas.limits.idle import Policy
 from quotas.models import Cluster
+from quotas.models.expressions import Unindexed
 
 log = structlog.get_logger(__name__)
 
@@ -67,8 +69,8 @@ def watch(cluster_id: int) -> None:
     cluster = Cluster.objects.get(pk=cluster_id)
     attempts = list(
         Attempt.objects.filter(
+            Exact(Unindexed("job__cluster_id"), cluster_id),
             live=True,
-            job__cluster_id=cluster_id,
             job__state=State.RUNNING.value,
             number=F("job__attempt_number"),
         )

@@ -22,6 +22,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Now
+from django.db.models.lookups import Exact
 from django.utils.crypto import get_random_string
 
 from jobs.access import attempt_tokens
@@ -54,6 +55,7 @@ from jobs.lifecycle import retries, transitions
 from jobs.live import timings, triggers
 from jobs.logs import redaction
 from jobs.models import AssetCheck, Attempt, Event, Job, JobFile
+from jobs.models.jobs import is_unfinished
 from jobs.scheduling import (
     admission,
     external_jobs,
@@ -70,6 +72,7 @@ from quotas import encryption, ledger
 from quotas.admission import snapshot
 from quotas.clusters import gputypes, inventory, poll_interval
 from quotas.models import Cluster, Node, Request
+from quotas.models.expressions import Unindexed
 
 log = structlog.get_logger(__name__)
 
@@ -110,8 +113,9 @@ def send(cluster_id: int) -> int:
     """Submit every admitted attempt without a lease; return how many."""
     due = (
         Attempt.objects.filter(
-            job__cluster_id=cluster_id, job__state=State.SUBMITTING.value, handle="", ended_at=None
+            is_unfinished("job__"), job__cluster_id=cluster_id, job__state=State.SUBMITTING
         )
+        .filter(handle="", ended_at=None)
         .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
         .order_by("id")
         .values_list("pk", flat=True)
@@ -443,7 +447,7 @@ def _queue_again(attempt: Attempt, reason: Reason) -> bool:
 def observe(cluster_id: int) -> None:
     """Observe every live attempt of the cluster, and apply what was seen."""
     attempts = list(
-        Attempt.objects.filter(live=True, job__cluster_id=cluster_id)
+        Attempt.objects.filter(Exact(Unindexed("job__cluster_id"), cluster_id), live=True)
         .select_related("job__cluster", "job__owner")
         .order_by("id")
     )
@@ -620,7 +624,7 @@ def take_inventory(cluster_id: int) -> None:
 
 def due_clusters() -> dict[triggers.Step, list[int]]:
     """Return the clusters for which each step is due, by the database alone."""
-    unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"]).order_by()
+    unfinished = Job.objects.filter(is_unfinished()).order_by()
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
     known = Node.objects.order_by().values_list("cluster_id", flat=True).distinct()
@@ -638,4 +642,4 @@ def due_clusters() -> dict[triggers.Step, list[int]]:
 def sealable() -> list[int]:
     """Return the ended attempts whose logs are not stored yet."""
     rows = Attempt.objects.filter(ended_at__isnull=False, logs_sealed_at=None, live=False)
-    return list(rows.order_by("id").values_list("pk", flat=True)[:500])
+    return list(rows.order_by("ended_at").values_list("pk", flat=True)[:500])

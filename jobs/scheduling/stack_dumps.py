@@ -17,6 +17,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.db.models.lookups import Exact
 from django.utils import timezone
 
 from jobs.backends.base import Handle, ReplicaRef, Unreachable
@@ -30,6 +31,7 @@ from jobs.live import triggers
 from jobs.models import Attempt, Event, LogProgress, Replica, StackDump
 from jobs.states import ReplicaState
 from jobs.submission import stack_dumps
+from quotas.models.expressions import Unindexed
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +64,9 @@ def answer(cluster_id: int) -> None:
     due = Q(state=StackDump.State.WAITING) | Q(
         state=StackDump.State.RUNNING, begun_at__lt=timezone.now() - AGAIN
     )
-    rows = StackDump.objects.filter(due, ended_at=None, attempt__job__cluster=cluster_id)
+    rows = StackDump.objects.filter(
+        due, Exact(Unindexed("attempt__job__cluster_id"), cluster_id), ended_at=None
+    )
     for row in rows.select_related("attempt__job__cluster").order_by("pk"):
         mine = StackDump.objects.filter(due, pk=row.pk).update(state=StackDump.State.RUNNING, begun_at=Now())
         if mine:

@@ -41,6 +41,7 @@ from jobs.submission.access import Forbidden, require
 from jobs.trees import BadTree, Entry, Kind, Tree, address
 from quotas.access import Verb, may_submit
 from quotas.models import Action, User
+from quotas.models.expressions import Literal
 
 log = structlog.get_logger(__name__)
 
@@ -161,8 +162,10 @@ def _open_copies() -> QuerySet[DatasetCopy]:
 
 
 def _due_copies() -> QuerySet[DatasetCopy]:
+    # As in the condition of the index, which SQLite must find in the statement.
+    is_open = Q(state__in=[Literal(_State.WAITING), Literal(_State.COPYING)])
     abandoned = Q(state=_State.COPYING, touched_at__lt=timezone.now() - STALE)
-    return DatasetCopy.objects.filter(Q(state=_State.WAITING) | abandoned, person__isnull=False)
+    return DatasetCopy.objects.filter(is_open, Q(state=_State.WAITING) | abandoned, person__isnull=False)
 
 
 def _take() -> DatasetCopy | None:

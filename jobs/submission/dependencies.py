@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db import transaction
+from django.db.models.lookups import Exact
 
 from jobs.dialects.base import Problem
 from jobs.dialects.document import Document
@@ -17,10 +18,12 @@ from jobs.lifecycle import dependencies, transitions
 from jobs.messages import state_label
 from jobs.messages.dependencies import dependency_message
 from jobs.models import Attempt, Dependency, Event, Job, JobFile, SweepRun
+from jobs.models.jobs import is_unfinished
 from jobs.spec import AfterNever, JobSpec
 from jobs.states import FINAL, Reason, ReasonCode, State
 from quotas import ledger
 from quotas.models import User
+from quotas.models.expressions import Unindexed
 
 _ID: Final = re.compile(r"(?:dlc|job-)?(?P<id>[a-z0-9]{12})")
 _NAME: Final = re.compile(r"(?P<user>[^~]+)~(?P<name>.+)")
@@ -92,12 +95,14 @@ def settle(cluster_id: int) -> int:
 
     Dependencies that should have been decided when another job ended, and were not, are decided first.
     """
-    waiting = Dependency.objects.filter(job__cluster_id=cluster_id, job__state=State.QUEUED.value)
+    waiting = Dependency.objects.filter(
+        is_unfinished("job__"), job__cluster_id=cluster_id, job__state=State.QUEUED.value
+    )
     _decide_late(waiting.filter(state=Dependency.State.OPEN).select_related("other"))
     undone = waiting.exclude(state=Dependency.State.MET).values_list("job_id", flat=True)
     flagged = ledger.waiting_for_dependencies(cluster_id)
     keys = Attempt.objects.filter(key__in=flagged).values_list("job_id", flat=True)
-    turns = SweepRun.objects.filter(job__cluster_id=cluster_id, waits=True)
+    turns = SweepRun.objects.filter(Exact(Unindexed("job__cluster_id"), cluster_id), waits=True)
     for sweep_id in set(turns.values_list("sweep_id", flat=True)):
         with transaction.atomic():
             dependencies.queue_next(sweep_id)

@@ -56,7 +56,7 @@ def answer(cluster_id: int) -> int:
     """Answer the cluster's open dry runs; return how many were answered."""
     due = Q(state=DryRun.State.WAITING) | Q(state=DryRun.State.TRYING, begun_at__lt=timezone.now() - AGAIN)
     answered = 0
-    for row in DryRun.objects.filter(due, cluster=cluster_id).select_related(
+    for row in DryRun.objects.filter(due, ended_at=None, cluster=cluster_id).select_related(
         "quota__cluster", "quota__workspace", "owner"
     ):
         mine = DryRun.objects.filter(due, pk=row.pk).update(state=DryRun.State.TRYING, begun_at=Now())

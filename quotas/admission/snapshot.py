@@ -115,7 +115,7 @@ def preview_window(row: Maintenance, now: datetime | None = None) -> WindowPrevi
     here = {} if row.cluster_id is None else {"cluster": row.cluster_id}
     if row.until_at <= now:
         return WindowPreview((), ())
-    waiting = Request.objects.filter(state=Request.State.WAITING, **here).order_by("id")
+    waiting = Request.objects.waiting().filter(**here).order_by("id")
     window, at = _window(row), now.timestamp()
     blocked = [
         holder
@@ -170,21 +170,25 @@ class Shapes:
 
 
 def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
-    rows = Request.objects.filter(cluster=cluster, state=Request.State.WAITING).values_list(
-        "holder",
-        "quota_id",
-        "owner_id",
-        "parts",
-        "priority",
-        "since",
-        "declared_s",
-        "idle",
-        "bids",
-        "cluster_rank",
-        "workspace_rank",
-        "held",
-        "others",
-        "not_before",
+    rows = (
+        Request.objects.waiting()
+        .filter(cluster=cluster)
+        .values_list(
+            "holder",
+            "quota_id",
+            "owner_id",
+            "parts",
+            "priority",
+            "since",
+            "declared_s",
+            "idle",
+            "bids",
+            "cluster_rank",
+            "workspace_rank",
+            "held",
+            "others",
+            "not_before",
+        )
     )
     line, apart = [], []
     for row in rows:

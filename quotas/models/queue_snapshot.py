@@ -49,6 +49,7 @@ class UsageHour(models.Model):
         verbose_name = _("hourly usage")
         verbose_name_plural = _("hourly usage")
         constraints = (models.UniqueConstraint(fields=("quota", "hour", "gpu_type"), name="one_usage_hour"),)
+        indexes = (models.Index(fields=("hour",), name="usage_hours_by_time"),)
 
     def __str__(self) -> str:
         return f"{self.quota_id} {self.hour:%Y-%m-%d %H} {self.gpu_type}"

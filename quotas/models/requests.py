@@ -5,13 +5,24 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models.clusters import Cluster
+from quotas.models.expressions import Literal
 from quotas.models.limits import Quota
+
+
+class RequestQuerySet(models.QuerySet["Request"]):
+    """Requests by their state."""
+
+    def waiting(self) -> Self:
+        """Return those that wait, by the condition of their index literally."""
+        return self.filter(state=Literal(Request.State.WAITING))
 
 
 class Request(models.Model):
@@ -53,6 +64,8 @@ class Request(models.Model):
     since = models.DateTimeField(_("waiting since"), default=timezone.now)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
+    objects = RequestQuerySet.as_manager()
+
     class Meta:
         verbose_name = _("request")
         verbose_name_plural = _("requests")
@@ -61,6 +74,11 @@ class Request(models.Model):
                 fields=("cluster", "-priority", "id"),
                 condition=models.Q(state="waiting"),
                 name="requests_waiting",
+            ),
+            models.Index(
+                fields=("cluster", "state"),
+                condition=models.Q(state="waiting"),
+                name="requests_in_line",
             ),
         )
 
@@ -103,6 +121,7 @@ class Reservation(models.Model):
         indexes = (
             models.Index(fields=("cluster",), condition=models.Q(active=True), name="reservations_active"),
             models.Index(fields=("quota", "released_at"), name="reservations_released"),
+            models.Index(fields=("released_at",), name="reservations_by_release"),
         )
 
     def __str__(self) -> str:
