@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -162,8 +163,9 @@ class JobAdmin(MachineWritten):
         if owner is not None:
             return queryset.filter(owner=owner), False
         listing = JobListing(query.parse(term))
-        keys = first_keys(signed_in_admin(request), listing, MOST_FOUND, descending=True)
-        return queryset.filter(pk__in=keys), False
+        admin_user = signed_in_admin(request)
+        found = first_keys(admin_user, listing, MOST_FOUND, descending=True, seconds=math.inf)
+        return queryset.filter(pk__in=found.keys), False
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user administers all jobs."""
