@@ -15,6 +15,7 @@ from jobs.spec import JobSpec
 from jobs.states import TERMINAL, Phase, Reason, ReasonCode, State
 from quotas.access import Visitor, workspaces_of
 from quotas.models import Cluster, Quota, Workspace
+from quotas.models.expressions import Literal
 
 ALPHABET = string.ascii_lowercase + string.digits
 PUBLIC_ID_LENGTH = 12
@@ -30,6 +31,16 @@ class Visibility(models.TextChoices):
 
     PRIVATE = "PRIVATE", _("Private")
     PUBLIC = "PUBLIC", _("Public in the workspace")
+
+
+def is_unfinished(prefix: str = "") -> models.Q:
+    """Return the condition of jobs that can still change, as their index has it; `prefix` leads to the job.
+
+    A query for some of the unfinished states has this condition too: without it SQLite reads all jobs.
+    """
+    return ~models.Q(
+        **{f"{prefix}state__in": [Literal(state) for state in ("SUCCEEDED", "FAILED", "STOPPED")]}
+    )
 
 
 class JobQuerySet(models.QuerySet["Job"]):

@@ -1,13 +1,12 @@
 """Pages of jobs that a query finds, by key.
 
 Counting or skipping rows would make the hundredth page of a million jobs slow, so neither happens.  By a
-column other than the time of submission only the newest of the jobs that were found are sorted.  What no index
-answers is searched within a time: `jobs.search.windows`.
+column other than the time of submission only the newest of the jobs that were found are sorted.  What no
+index answers is searched within a time: `jobs.search.windows`.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from django.utils import timezone
 from jobs.models import Job, JobStar, JobTag
 from jobs.models.jobs import PUBLIC_ID_LENGTH, Visibility
 from jobs.search.query import COMPARISONS, EVERYTHING, WORD, JobQuery, Term
-from jobs.search.windows import SEARCH_S, FoundKeys, search_keys
+from jobs.search.windows import FoundKeys, search_keys
 from jobs.states import State
 from quotas.access import managed_by, match_workspace, workspaces_of
 from quotas.models import User
@@ -109,8 +108,8 @@ class JobListing:
 class JobPage:
     """One page of jobs, and the queries of its neighbours (empty where there is none).
 
-    `is_cut` where more were found than are sorted.  `searched_to` is the time of submission of the last job that
-    was searched, where the search ended before all were; None where all were, or the page is full.
+    `is_cut` where more were found than are sorted.  `searched_to` is the time of submission of the last job
+    that was searched, where the search ended before all were; None where all were, or the page is full.
     """
 
     jobs: Sequence[Job]
@@ -153,11 +152,11 @@ def _submission_time(key: int | None) -> datetime | None:
     return Job.objects.filter(pk__gte=key).order_by("pk").values_list("created_at", flat=True).first()
 
 
-def find_jobs(user: User, query: JobQuery, most: int, *, seconds: float = SEARCH_S) -> list[Job]:
+def find_jobs(user: User, query: JobQuery, most: int, *, is_limited: bool = True) -> list[Job]:
     """Return the newest jobs that the query finds, as many as `most`; see `first_keys`."""
     if found := _find_by_id(user, query):
         return [found]
-    return load_jobs(first_keys(user, JobListing(query), most, descending=True, seconds=seconds).keys)
+    return load_jobs(first_keys(user, JobListing(query), most, descending=True, is_limited=is_limited).keys)
 
 
 def load_jobs(keys: Sequence[int]) -> list[Job]:
@@ -194,11 +193,12 @@ def first_keys(
     *,
     descending: bool,
     extra: Q = EVERY,
-    seconds: float = SEARCH_S,
+    is_limited: bool = True,
 ) -> FoundKeys:
     """Return the keys of the first `size` jobs, in order, from the page's edge on.
 
-    `extra` holds too.  One query where indexes have all that is asked; else the search ends after `seconds`.
+    `extra` holds too.  One query where indexes have all that is asked; else a limited search ends after a
+    time.
     """
     ranges = _ranges(user, listing.query)
     if not ranges:
@@ -208,10 +208,10 @@ def first_keys(
     def read(inside: Q, most: int) -> list[int]:
         return _read_ranges(ranges, narrowing & inside, most, descending=descending)
 
-    if seconds == math.inf or not (_is_search(listing.query) or extra):
+    if not is_limited or not (_is_search(listing.query) or extra):
         return FoundKeys(read(EVERY, size))
     edge = listing.after if listing.before is None else listing.before
-    return search_keys(read, size, edge, descending=descending, seconds=seconds)
+    return search_keys(read, size, edge, descending=descending)
 
 
 def _is_search(query: JobQuery) -> bool:
@@ -222,9 +222,7 @@ def _is_search(query: JobQuery) -> bool:
     return any(each.is_negated or each.key not in _IN_RANGES for each in query.terms)
 
 
-def _read_ranges(
-    ranges: Sequence[QuerySet[Job]], narrowing: Q, size: int, *, descending: bool
-) -> list[int]:
+def _read_ranges(ranges: Sequence[QuerySet[Job]], narrowing: Q, size: int, *, descending: bool) -> list[int]:
     """Return the first keys of all ranges together; one query.
 
     Each range gives its own first `size`, so that none is read further than the page needs.

@@ -1,9 +1,9 @@
 """Searches that no index answers, in windows of keys and within a time.
 
-A part of a name, a command or a count is compared row by row.  A search therefore reads the jobs in windows of
-keys, from the page's edge on, and ends when the page is full, when all jobs are read, or when its time is over;
-in the last case the next page goes on from there.  Where few rows have to be read the windows grow quickly, so
-that a small workspace is searched whole however many jobs others have.
+A part of a name, a command or a count is compared row by row.  A search therefore reads the jobs in windows
+of keys, from the page's edge on, and ends when the page is full, when all jobs are read, or when its time is
+over; in the last case the next page goes on from there.  Where few rows have to be read the windows grow
+quickly, so that a small workspace is searched whole however many jobs others have.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from django.db.models import Q
 
 from jobs.models import Job
 
-FIRST_WINDOW: Final = 20_000
-"""Keys of the first window: enough for every job of a console that is not large."""
+FIRST_WINDOW: Final = 5_000
+"""Keys of the first window."""
 
 GROWTH: Final = 4
 QUICK_S: Final = 0.01
@@ -40,12 +40,12 @@ class FoundKeys:
 
 
 def search_keys(
-    read: Callable[[Q, int], list[int]], size: int, edge: int | None, *, descending: bool, seconds: float
+    read: Callable[[Q, int], list[int]], size: int, edge: int | None, *, descending: bool
 ) -> FoundKeys:
     """Return the first `size` keys behind `edge` that `read` finds.
 
-    `read` takes a condition on keys and how many are wanted.  Reads one window at least, and begins none after
-    `seconds`.
+    `read` takes a condition on keys and how many are wanted.  Reads one window at least, and begins none
+    after SEARCH_S.
     """
     newest = Job.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     begun, window, keys = time.monotonic(), FIRST_WINDOW, list[int]()
@@ -58,7 +58,7 @@ def search_keys(
         if len(keys) >= size or (to <= 0 if descending else to >= newest):
             return FoundKeys(keys)
         now = time.monotonic()
-        if now - begun > seconds:
+        if now - begun > SEARCH_S:
             return FoundKeys(keys, to)
         window *= GROWTH if now - started < QUICK_S else 1
         at = to

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -28,7 +27,6 @@ from jobs.messages.searches import query_message
 from jobs.models import Attempt, Job, JobFile, Visibility
 from jobs.search.job_pages import EVERY, JobListing, first_keys, load_jobs
 from jobs.search.query import JobQuery, Term, parse
-from jobs.search.windows import SEARCH_S
 from jobs.states import State
 from jobs.submission import dependencies, tags
 from jobs.submission.checks.findings import notes_of, stored_notes
@@ -61,8 +59,8 @@ class Jobs(NativeView):
     def get(self, request: Request) -> Response:
         """Newest first, by keys: the hundredth page costs what the first does.
 
-        A search that no index answers ends after a time: its page may have fewer jobs than `limit`, or none, and
-        `next` goes on.  Where `next` is null everything was searched.
+        A search that no index answers ends after a time: its page may have fewer jobs than `limit`, or none,
+        and `next` goes on.  Where `next` is null everything was searched.
         """
         query = self._read_query()
         name = request.query_params.get("name")
@@ -76,7 +74,7 @@ class Jobs(NativeView):
             limit + 1,
             descending=True,
             extra=extra,
-            seconds=math.inf if is_indexed else SEARCH_S,
+            is_limited=not is_indexed,
         )
         page, following = self.cut(load_jobs(found.keys), limit)
         if following is None and found.searched_to is not None:
