@@ -173,7 +173,7 @@ def _jobs(found: Mapping[int, Day], now: datetime) -> None:
     for cluster_id, state, count in counts.annotate(Count("pk")):
         found[cluster_id].states[state] = count
     since = now - HOURS * HOUR
-    failed = Job.objects.filter(state=Literal(State.FAILED), ended_at__gt=since, deleted_at=None)
+    failed = Job.objects.filter(state=Literal(State.FAILED), ended_at__gt=since, deleted_at=None).order_by()
     for cluster_id, count in Counter(failed.values_list("cluster_id", flat=True)).items():
         found[cluster_id].failed = count
 

@@ -10,7 +10,7 @@ import pytest
 from django.db.models import Model
 from django.test import Client
 
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from jobs.states import State
 from quotas.models import AuditEntry, Request, Reservation
 from tests import query_plans
@@ -26,7 +26,7 @@ PAGES = (
     "/jobs/",
     "/jobs/?q=owner:me",
     "/jobs/new",
-    "/quotas",
+    "/quotas/",
     "/audit/?refused=on",
     "/admin/",
     "/metrics",
@@ -38,6 +38,7 @@ PAGES = (
 def make_ended(people: People, name: str) -> list[Model]:
     """An ended job with its request, reservation and audit entry, all of them old."""
     job = make_job(State.FAILED, owner=people.admin, quota=people.quota, name=name)
+    Attempt.objects.filter(job=job).update(forgotten_at=job.ended_at)
     place = {"cluster": people.quota.cluster, "quota": people.quota}
     request = Request.objects.create(
         holder=attempt_of(job).key, owner=people.admin, state=Request.State.CLOSED, **place
