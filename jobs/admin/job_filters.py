@@ -89,7 +89,7 @@ class OwnerFilter(admin.SimpleListFilter):
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"])
+        unfinished = Job.objects.filter(is_unfinished())
         people = User.objects.filter(pk__in=unfinished.values("owner")).order_by("username")
         return [(name, name) for name in people.values_list("username", flat=True)[:MOST_OWNERS]]
 

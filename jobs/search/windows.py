@@ -24,7 +24,7 @@ GROWTH: Final = 4
 QUICK_S: Final = 0.01
 """After a window that took less, the next one is GROWTH times as large."""
 
-SEARCH_S: Final = 0.06
+SEARCH_S: Final = 0.08
 """After so many seconds no further window is read."""
 
 

@@ -206,7 +206,7 @@ def people_in(quota_ids: Collection[int]) -> dict[int, list[PersonUse]]:
     Whoever holds something below in a quota that is none of `quota_ids` is not named.  What is borrowed is
     shown in its own quota alone.
     """
-    clusters = list(Quota.objects.filter(pk__in=quota_ids).values_list("cluster_id", flat=True).distinct())
+    clusters = Quota.objects.filter(pk__in=quota_ids).values("cluster_id")
     above = dict(Quota.objects.filter(cluster__in=clusters).values_list("pk", "parent_id"))
     # By cluster, as the index of active reservations has them: those of a quota are nearly all released.
     rows = Reservation.objects.filter(cluster__in=clusters, active=True)

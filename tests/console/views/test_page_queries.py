@@ -18,7 +18,9 @@ from tests import query_plans
 from tests.factories import attempt_of, make_job
 from tests.jobs.web.conftest import People, browser
 
-ADDED = 400
+ADDED = 400 if connection.vendor == "sqlite" else 2000
+"""PostgreSQL reads a smaller table whole, whatever its indexes are."""
+
 FULL = 120
 """So many ended jobs fill a page of every list before more are added."""
 

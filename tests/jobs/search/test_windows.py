@@ -58,9 +58,7 @@ def test_search_leads_back_to_newer_jobs(numbered: People) -> None:
     assert [job.name for job in page.context["jobs"]] == ["n6"]
 
 
-def test_search_reads_on_while_windows_are_quick(
-    numbered: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_reads_on_while_windows_are_quick(numbered: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "SEARCH_S", 600.0)
     assert walk(numbered, "/jobs/?q=odd") == [["odd"]]
 
