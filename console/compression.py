@@ -1,8 +1,8 @@
 """Middleware: pages and JSON are sent compressed to clients that accept it.
 
-Streams are sent as they are, and so is what says `Cache-Control: no-transform`.  Django masks CSRF tokens anew
-for each answer, and its compression adds bytes of a random length, so that lengths tell nothing about a secret
-beside reflected input (BREACH).  Static files are compressed ahead, by servestatic.
+Streams are sent as they are, and so is what says `Cache-Control: no-transform`.  Django masks CSRF tokens
+anew for each answer, and its compression adds bytes of a random length, so that lengths tell nothing about
+a secret beside reflected input (BREACH).  Static files are compressed ahead, by servestatic.
 """
 
 from __future__ import annotations
