@@ -9,12 +9,12 @@ A cost that depends on how many jobs there were is found by comparison, with no 
 
 `find_growing` runs each of the named calls in a transaction that is rolled back, calls `grow`, and runs them
 all once more.  A statement fails that does more for the rows that were added: it scans them, sorts them, or
-is executed once for each.  A statement that reaches its rows by an index does the same work as before, whatever
-was added; the report names the caller, and has the statement with its plan as it was bound.
+is executed once for each.  A statement that reaches its rows by an index does the same work as before.  The
+report names the caller, and has the statement with its plan as it was bound.
 
 What is counted: on SQLite the instructions of its virtual machine, while the statement really runs with its
-parameters bound; on PostgreSQL the rows that the nodes of the plan read (EXPLAIN ANALYZE, with
-`enable_seqscan=off`, since a scan of a few hundred rows is cheap).
+parameters bound; on PostgreSQL the rows that the nodes of the plan read (EXPLAIN ANALYZE, with sequential
+pages at a hundred times their price, since a scan of a few hundred rows is cheap).
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from types import FrameType
 from typing import Any, Final
 
+from django.apps import apps
 from django.db import connection, models, transaction
-from django.db.models import F, ForeignKey, Model
+from django.db.models import F, ForeignKey, ForeignObjectRel, Model
 
 from console.home import CHECKOUT
 
@@ -42,6 +44,8 @@ OFFSET: Final = 1_000_000
 """Distance of a copy's primary key from its original's; copies have negative ones, as if they were older."""
 
 _OURS: Final = tuple(f"{CHECKOUT}/{package}/" for package in ("jobs", "quotas", "console"))
+_SCAN: Final = re.compile(r" *SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?")
+_ALIAS: Final = re.compile(r'(?:FROM|JOIN) "(\w+)" (\w+)')
 _LISTS: Final = re.compile(r"\(%s(?:, %s)*\)(?:, \(%s(?:, %s)*\))*")
 
 
@@ -70,7 +74,7 @@ def capture() -> Iterator[list[Statement]]:
             return run(sql, params, many, context)
         statements.append(Statement(_origin(), sql, params))
         if connection.vendor == "postgresql":
-            statements[-1].cost = _rows_read(run, sql, params, context)
+            statements[-1].cost = _rows_read(sql, params)
         return run(sql, params, many, context)
 
     def count() -> int:
@@ -83,7 +87,7 @@ def capture() -> Iterator[list[Statement]]:
         connection.connection.set_progress_handler(count, STEP)
     else:
         with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL seq_page_cost = 100")
     try:
         with connection.execute_wrapper(execute):
             yield statements
@@ -93,24 +97,32 @@ def capture() -> Iterator[list[Statement]]:
 
 
 def find_growing(
-    calls: Mapping[str, Callable[[], object]], grow: Callable[[], int], least: float = 0.5
+    calls: Mapping[str, Callable[[], object]],
+    grow: Callable[[], int],
+    least: float = 0.5,
+    *,
+    bounded: Collection[str] | None = None,
 ) -> list[str]:
     """Return a report of each statement that does more after `grow`, which returns how many jobs it added.
 
-    A statement is reported from `least` instructions or rows for each of them.
+    A statement is reported from `least` instructions or rows for each of them.  Given the tables that stay
+    small (`bounded`), it is also reported on SQLite when its plan scans another table whole, whatever that
+    cost here: nothing may have led to the table, or it was empty.
     """
     before = {name: _costs(_measure(call)) for name, call in calls.items()}
     added = grow()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-    reports = []
+    reports, known = [], set[tuple[str, str]]()
     for name, call in calls.items():
         statements = _measure(call)
         examples = {each.key: each for each in sorted(statements, key=lambda each: each.cost)}
         for key, cost in _costs(statements).items():
             earlier = before[name][key]
-            if cost - earlier > least * added:
+            is_scan = bounded is not None and key not in known and scans(examples[key], bounded)
+            known.add(key)
+            if is_scan or cost - earlier > least * added:
                 reports.append(_report(name, examples[key], earlier, cost))
     return reports
 
@@ -163,13 +175,13 @@ def _origin() -> str:
     return ""
 
 
-def _rows_read(run: Any, sql: str, params: Any, context: dict[str, Any]) -> int:
+def _rows_read(sql: str, params: Any) -> int:
     """Execute the statement once for its plan, and undo that; return the rows that its nodes read."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", params, False, context)
-        found = context["cursor"].cursor.fetchone()[0]
+    with transaction.atomic():
+        with connection.create_cursor() as cursor:  # Django's own would come here again
+            cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", params)
+            found = cursor.fetchone()[0]
         transaction.set_rollback(True)
-        del cursor
     (plan,) = json.loads(found) if isinstance(found, str) else found
     return _rows_of(plan["Plan"])
 
@@ -194,6 +206,30 @@ def explain(statement: Statement) -> Sequence[str]:
         return [f"  {row[-1]}" for row in cursor.fetchall()]
 
 
+def scans(statement: Statement, bounded: Collection[str]) -> bool:
+    """Tell whether SQLite reads all of a table that is not in `bounded`; never on PostgreSQL.
+
+    All of a partial index may be read, and a statement without conditions that is limited.
+    """
+    if connection.vendor != "sqlite" or not statement.sql.startswith(("SELECT", "UPDATE", "DELETE")):
+        return False
+    if " LIMIT " in statement.sql and " WHERE " not in statement.sql:
+        return False
+    tables = {model._meta.db_table for model in apps.get_models()} - {*bounded}
+    aliases = {alias: table for table, alias in _ALIAS.findall(statement.sql)}
+    for line in explain(statement):
+        found = _SCAN.match(line)
+        if found and aliases.get(found[1], found[1]) in tables and found[2] not in _list_partial_indexes():
+            return True
+    return False
+
+
+@cache
+def _list_partial_indexes() -> frozenset[str]:
+    indexes = (index for model in apps.get_models() for index in model._meta.indexes)
+    return frozenset(index.name for index in indexes if index.condition is not None)
+
+
 # --- copies ----------------------------------------------------------------------------------------------
 
 
@@ -212,7 +248,7 @@ def _collect(model: type[Model], keys: set[Any], found: dict[type[Model], set[An
         return
     found[model] |= new
     for relation in model._meta.get_fields(include_hidden=True):
-        if relation.auto_created and not relation.concrete and isinstance(relation.field, ForeignKey):
+        if isinstance(relation, ForeignObjectRel) and isinstance(relation.field, ForeignKey):
             related = relation.related_model
             rows = related._base_manager.filter(**{f"{relation.field.name}__in": new})
             _collect(related, set(rows.values_list("pk", flat=True)), found)
@@ -233,28 +269,30 @@ def _copy(model: type[Model], found: Mapping[type[Model], set[Any]], times: int)
     if not found[model]:
         return
     quote = connection.ops.quote_name
+    key = model._meta.pk
+    assert key is not None
     columns, values = [], []
-    moved = {*_references(model, found), *([model._meta.pk] if _is_number(model._meta.pk) else [])}
+    moved = {*_references(model, found), *([key] if _is_number(key) else [])}
     for field in model._meta.concrete_fields:
-        name = quote(field.column)
+        name = quote(str(field.column))
         columns.append(name)
         if field in moved:
             values.append(f"{name} - copy * {OFFSET}")
-        elif field.unique or field.unique_for_date:
+        elif field.unique:
             values.append(f"substr({name}, 1, length({name}) - 6) || (100000 + copy)")
         else:
             values.append(name)
-    table, key = quote(model._meta.db_table), quote(model._meta.pk.column)
+    table = quote(model._meta.db_table)
     keys = ", ".join(["%s"] * len(found[model]))
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE copies(copy) AS (SELECT 1 UNION ALL SELECT copy + 1 FROM copies"
             f" WHERE copy < {times})"
             f" INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)}"
-            f" FROM {table}, copies WHERE {key} IN ({keys})",
+            f" FROM {table}, copies WHERE {quote(str(key.column))} IN ({keys})",
             list(found[model]),
         )
 
 
-def _is_number(field: models.Field[Any, Any] | None) -> bool:
+def _is_number(field: models.Field[Any, Any]) -> bool:
     return isinstance(field, models.IntegerField | models.AutoField)

@@ -1,8 +1,8 @@
 """Conditions by which SQLite finds the few open rows among the many closed ones.
 
-It plans a statement before it knows the parameters, and without statistics: a partial index is used only where
-the statement has the index's condition literally, and of two indexes the one with more known columns wins,
-however many rows it leads to.
+It plans a statement before it knows the parameters, and without statistics: a partial index is used only
+where the statement has the index's condition literally, and of two indexes the one with more known columns
+wins, however many rows it leads to.
 """
 
 from __future__ import annotations
