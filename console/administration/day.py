@@ -6,7 +6,7 @@ A fixed number of queries, however many clusters, jobs and nodes there are.
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,10 +25,12 @@ from console.monitoring import health
 from jobs import clusters, messages
 from jobs.lifecycle import pending_reasons
 from jobs.models import Attempt, Job
+from jobs.models.jobs import is_unfinished
 from jobs.states import State
 from quotas.audit import action_record
 from quotas.ledger.usage import CORES, HOUR
 from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHour
+from quotas.models.expressions import Literal
 
 HOURS: Final = 24
 SILENT: Final = timedelta(minutes=10)
@@ -165,19 +167,20 @@ def _resources_in_use(found: Mapping[int, Day]) -> None:
 
 
 def _jobs(found: Mapping[int, Day], now: datetime) -> None:
-    unfinished = Job.objects.exclude(state__in=[State.SUCCEEDED, State.FAILED, State.STOPPED])
-    counts = unfinished.filter(deleted_at=None).order_by().values_list("cluster_id", "state")
+    counts = (
+        Job.objects.filter(is_unfinished(), deleted_at=None).order_by().values_list("cluster_id", "state")
+    )
     for cluster_id, state, count in counts.annotate(Count("pk")):
         found[cluster_id].states[state] = count
     since = now - HOURS * HOUR
-    failed = Job.objects.filter(state=State.FAILED, ended_at__gt=since, deleted_at=None).order_by()
-    for cluster_id, count in failed.values_list("cluster_id").annotate(Count("pk")):
+    failed = Job.objects.filter(state=Literal(State.FAILED), ended_at__gt=since, deleted_at=None).order_by()
+    for cluster_id, count in Counter(failed.values_list("cluster_id", flat=True)).items():
         found[cluster_id].failed = count
 
 
 def _oldest(found: Mapping[int, Day]) -> None:
     """Return the longest wait on each cluster, and why."""
-    rows = Job.objects.filter(state=State.QUEUED, deleted_at=None).order_by()
+    rows = Job.objects.filter(is_unfinished(), state=State.QUEUED, deleted_at=None).order_by()
     first = rows.values_list("cluster_id").annotate(Min("pk")).values_list("pk__min", flat=True)
     jobs = list(Job.objects.filter(pk__in=list(first)).select_related("owner", "cluster"))
     pending_reasons.load_reasons(jobs)
@@ -192,7 +195,9 @@ def _near(found: Mapping[int, Day]) -> None:
     quotas = {row.pk: row for row in Quota.objects.select_related("workspace")}
     used: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     rows = Reservation.objects.filter(active=True, borrowed=False).order_by()
-    for quota_id, gpus, count in rows.values_list("quota_id").annotate(Sum("gpus"), Count("pk")):
+    # The cluster comes first, as in the index of active reservations.
+    sums = rows.values_list("cluster_id", "quota_id").annotate(Sum("gpus"), Count("pk"))
+    for _cluster, quota_id, gpus, count in sums:
         for key in _lineage(quota_id, quotas):
             used[key][0] += gpus
             used[key][1] += count

@@ -1,5 +1,6 @@
 """Figures of /metrics, read on request: from the database by existing indexes, disk, and signs of life."""
 
+from datetime import timedelta
 from typing import Final
 
 import redis
@@ -11,16 +12,32 @@ from console.monitoring.metrics import Reading, count, measure
 from jobs import log_forwarding
 from jobs.client.wheel_builder import version
 from jobs.models import Attempt, Delivery, Job, LogSink
-from jobs.states import State
-from quotas.models import Cluster, Request
+from jobs.models.jobs import is_unfinished
+from jobs.states import FINAL, State
+from quotas.models import Cluster, Request, Workspace
 
 MIB: Final = 1024 * 1024
+RECENT: Final = timedelta(hours=1)
+"""Of jobs that ended, those count that ended so lately."""
 
 
 def jobs_by_state() -> Reading:
-    """Every state, also those that no job is in; deleted jobs do not count."""
-    rows = Job.objects.filter(deleted_at=None).order_by().values_list("state").annotate(Count("pk"))
-    return {(state.value,): 0 for state in State} | {(state,): number for state, number in rows}
+    """Every state that a job can leave, also those that none is in; deleted jobs do not count."""
+    rows = Job.objects.filter(is_unfinished(), deleted_at=None).order_by().values_list("cluster", "state")
+    counts: dict[tuple[str, ...], float] = {(state.value,): 0 for state in State if state not in FINAL}
+    for _cluster, state, number in rows.annotate(Count("pk")):
+        counts[state,] += number
+    return counts
+
+
+def recently_ended() -> Reading:
+    """Jobs that ended within RECENT, by each final state; deleted jobs do not count."""
+    ended = Job.objects.filter(ended_at__gt=timezone.now() - RECENT, deleted_at=None, state__in=FINAL)
+    # By workspace, as the index has them: without it every job that ever ended is read.
+    rows = ended.filter(workspace__in=Workspace.objects.values("pk")).order_by().values_list("state")
+    return {(state.value,): 0 for state in State if state in FINAL} | {
+        (state,): number for state, number in rows.annotate(Count("pk"))
+    }
 
 
 def waiting_by_cluster() -> Reading:
@@ -105,7 +122,13 @@ def _of_log_sinks(column: str) -> Reading:
 
 def register() -> None:
     """Once, when the applications are loaded."""
-    measure("console_jobs", "Jobs by state.", ("state",), jobs_by_state)
+    measure("console_jobs", "Jobs that have not ended for good, by state.", ("state",), jobs_by_state)
+    measure(
+        "console_recently_ended_jobs",
+        "Jobs that ended within the last hour, by state.",
+        ("state",),
+        recently_ended,
+    )
     measure("console_waiting", "Requests that wait for resources.", ("cluster",), waiting_by_cluster)
     measure(
         "console_oldest_waiting_seconds",

@@ -34,6 +34,7 @@ INSTALLED_APPS = [
 # All of them work without a thread under ASGI, except where Django's own do not.
 MIDDLEWARE = [
     "console.monitoring.http_timings.time_requests",
+    "console.compression.compress_answers",
     "django.middleware.security.SecurityMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.messages import state_label
 from jobs.models import Attempt, Job
-from jobs.states import FINAL, State
+from jobs.models.jobs import is_unfinished
+from jobs.states import FINAL, ReasonCode, State
 from quotas.admission import queue_snapshot
 from quotas.models import QueueSnapshot, User
 
@@ -36,8 +37,21 @@ class StateFilter(admin.SimpleListFilter):
         if chosen is None or chosen not in {state.value for state in State}:
             return queryset
         if State(chosen) not in FINAL:
-            queryset = queryset.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"])
+            queryset = queryset.filter(is_unfinished())
         return queryset.filter(state=chosen)
+
+
+class ReasonFilter(admin.SimpleListFilter):
+    """A filter of attempts by the code of their reason; the codes are not collected from all rows."""
+
+    title = _("reason")
+    parameter_name = "reason_code__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(code.value, code.value) for code in ReasonCode]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Attempt]) -> QuerySet[Attempt]:
+        return queryset.filter(reason_code=self.value()) if self.value() else queryset
 
 
 class PriorityFilter(admin.SimpleListFilter):
@@ -75,7 +89,7 @@ class OwnerFilter(admin.SimpleListFilter):
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"])
+        unfinished = Job.objects.filter(is_unfinished())
         people = User.objects.filter(pk__in=unfinished.values("owner")).order_by("username")
         return [(name, name) for name in people.values_list("username", flat=True)[:MOST_OWNERS]]
 

@@ -16,7 +16,14 @@ from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
 from jobs.admin.bulk_actions import admin_actions
-from jobs.admin.job_filters import GpuFilter, OwnerFilter, PlaceFilter, PriorityFilter, StateFilter
+from jobs.admin.job_filters import (
+    GpuFilter,
+    OwnerFilter,
+    PlaceFilter,
+    PriorityFilter,
+    ReasonFilter,
+    StateFilter,
+)
 from jobs.lifecycle import pending_reasons
 from jobs.lifecycle.transitions import key_of
 from jobs.messages import reason_message, state_label
@@ -162,8 +169,9 @@ class JobAdmin(MachineWritten):
         if owner is not None:
             return queryset.filter(owner=owner), False
         listing = JobListing(query.parse(term))
-        keys = first_keys(signed_in_admin(request), listing, MOST_FOUND, descending=True)
-        return queryset.filter(pk__in=keys), False
+        admin_user = signed_in_admin(request)
+        found = first_keys(admin_user, listing, MOST_FOUND, descending=True, is_limited=False)
+        return queryset.filter(pk__in=found.keys), False
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user administers all jobs."""
@@ -196,8 +204,9 @@ admin.site.register(
     Attempt,
     MachineWritten,
     list_display=("key", "job", "live", "end_kind", "reason_code", "submitted_at", "ended_at"),
-    list_filter=("live", "end_kind", "reason_code"),
+    list_filter=("live", "end_kind", ReasonFilter),
     list_select_related=("job",),
+    ordering=("-pk",),
     search_fields=("key__startswith", "handle__exact"),
 )
 
@@ -206,6 +215,7 @@ admin.site.register(
     Run,
     MachineWritten,
     list_display=("attempt", "number", "started_at", "ended_at"),
+    ordering=("-pk",),
     list_select_related=("attempt",),
     search_fields=("attempt__key__startswith",),
 )
@@ -215,6 +225,7 @@ admin.site.register(
     Replica,
     MachineWritten,
     list_display=("attempt", "run", "role", "index", "state", "exit_code", "node", "started_at", "ended_at"),
+    ordering=("-pk",),
     list_filter=("state",),
     list_select_related=("attempt",),
     search_fields=("attempt__key__startswith", "node__exact"),
@@ -225,6 +236,7 @@ admin.site.register(
     SanityCheck,
     MachineWritten,
     list_display=("attempt", "run", "status", "failed_nodes"),
+    ordering=("-pk",),
     list_filter=("status",),
     list_select_related=("attempt",),
     search_fields=("attempt__key__startswith",),
@@ -256,6 +268,7 @@ admin.site.register(
     LogChunk,
     MachineWritten,
     list_display=("stream", "offset", "length", "storage_name"),
+    ordering=("-pk",),
     list_select_related=("stream",),
 )
 

@@ -131,8 +131,12 @@ def _login(arguments: argparse.Namespace, screen: Screen) -> int:
 def _list(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     owner = None if arguments.all else "me"
     query = " ".join(arguments.query) or None
-    answer = console.get("/jobs", q=query, owner=owner, state=arguments.state, limit=max(1, arguments.limit))
+    most = max(1, arguments.limit)
+    answer = console.get("/jobs", q=query, owner=owner, state=arguments.state, limit=most)
     jobs = answer["jobs"]
+    while len(jobs) < most and answer["next"]:  # a search that goes on
+        answer = console.call("GET", answer["next"])
+        jobs += answer["jobs"][: most - len(jobs)]
     if arguments.json:
         return _print_json(jobs)
     heads = [

@@ -1,7 +1,8 @@
 """Pages of jobs that a query finds, by key.
 
 Counting or skipping rows would make the hundredth page of a million jobs slow, so neither happens.  By a
-column other than the time of submission only the newest of the jobs that were found are sorted.
+column other than the time of submission only the newest of the jobs that were found are sorted.  What no
+index answers is searched within a time: `jobs.search.windows`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from jobs.models import Job, JobStar, JobTag
 from jobs.models.jobs import PUBLIC_ID_LENGTH, Visibility
 from jobs.search.query import COMPARISONS, EVERYTHING, WORD, JobQuery, Term
+from jobs.search.windows import FoundKeys, search_keys
 from jobs.states import State
 from quotas.access import managed_by, match_workspace, workspaces_of
 from quotas.models import User
@@ -106,42 +108,55 @@ class JobListing:
 class JobPage:
     """One page of jobs, and the queries of its neighbours (empty where there is none).
 
-    `is_cut` where more were found than are sorted.
+    `is_cut` where more were found than are sorted.  `searched_to` is the time of submission of the last job
+    that was searched, where the search ended before all were; None where all were, or the page is full.
     """
 
     jobs: Sequence[Job]
     previous_query: str
     next_query: str
     is_cut: bool = False
+    searched_to: datetime | None = None
 
 
 def list_jobs(user: User, listing: JobListing, size: int = PAGE) -> JobPage:
     """Return the page of jobs for the query, with a few queries however many there are."""
-    if found := _find_by_id(user, listing.query):
-        return JobPage([found], "", "")
+    if one := _find_by_id(user, listing.query):
+        return JobPage([one], "", "")
     if not listing.is_by_time:
         return _sorted_page(user, listing, size)
     backwards = listing.before is not None
     descending = (listing.sort == OLDEST) == backwards
-    keys = first_keys(user, listing, size + 1, descending=descending)
-    more, keys = len(keys) > size, keys[:size]
+    found = first_keys(user, listing, size + 1, descending=descending)
+    keys = found.keys[:size]
+    far = keys[-1] if len(found.keys) > size else found.searched_to
     if backwards:
         keys.reverse()
     jobs = load_jobs(keys)
-    has_previous = more if backwards else listing.after is not None
-    has_next = True if backwards else more
+    if backwards:
+        before, after = far, jobs[-1].pk if jobs else None
+    else:
+        before, after = jobs[0].pk if jobs and listing.after is not None else None, far
     return JobPage(
         jobs,
-        listing.address(before=jobs[0].pk) if jobs and has_previous else "",
-        listing.address(after=jobs[-1].pk) if jobs and has_next else "",
+        listing.address(before=before) if before is not None else "",
+        listing.address(after=after) if after is not None else "",
+        searched_to=None if backwards else _submission_time(found.searched_to),
     )
 
 
-def find_jobs(user: User, query: JobQuery, most: int) -> list[Job]:
-    """Return the newest jobs that the query finds, as many as `most`."""
+def _submission_time(key: int | None) -> datetime | None:
+    """Return when the first job from a key on was submitted."""
+    if key is None:
+        return None
+    return Job.objects.filter(pk__gte=key).order_by("pk").values_list("created_at", flat=True).first()
+
+
+def find_jobs(user: User, query: JobQuery, most: int, *, is_limited: bool = True) -> list[Job]:
+    """Return the newest jobs that the query finds, as many as `most`; see `first_keys`."""
     if found := _find_by_id(user, query):
         return [found]
-    return load_jobs(first_keys(user, JobListing(query), most, descending=True))
+    return load_jobs(first_keys(user, JobListing(query), most, descending=True, is_limited=is_limited).keys)
 
 
 def load_jobs(keys: Sequence[int]) -> list[Job]:
@@ -151,35 +166,68 @@ def load_jobs(keys: Sequence[int]) -> list[Job]:
 
 
 def _sorted_page(user: User, listing: JobListing, size: int) -> JobPage:
-    keys = first_keys(user, replace(listing, after=None, before=None), MOST_SORTED + 1, descending=True)
-    is_cut, keys = len(keys) > MOST_SORTED, keys[:MOST_SORTED]
+    found = first_keys(user, replace(listing, after=None, before=None), MOST_SORTED + 1, descending=True)
+    is_cut, keys = len(found.keys) > MOST_SORTED, found.keys[:MOST_SORTED]
     column = SORTS[listing.sort.lstrip("-")]
     values = dict(Job.objects.filter(pk__in=keys).values_list("pk", column))
     known = [key for key in keys if values.get(key) is not None]
     known.sort(key=lambda key: values[key], reverse=listing.sort.startswith("-"))
     ordered = [*known, *(key for key in keys if values.get(key) is None)]
     begin = (listing.number - 1) * size
+    following = listing.address(number=listing.number + 1) if begin + size < len(ordered) else ""
+    if not keys and found.searched_to is not None:
+        following = listing.address(sort=NEWEST, after=found.searched_to)
     return JobPage(
         load_jobs(ordered[begin : begin + size]),
         listing.address(number=listing.number - 1) if listing.number > 1 else "",
-        listing.address(number=listing.number + 1) if begin + size < len(ordered) else "",
+        following,
         is_cut,
+        _submission_time(found.searched_to),
     )
 
 
 def first_keys(
-    user: User, listing: JobListing, size: int, *, descending: bool, extra: Q = EVERY
-) -> list[int]:
-    """Return the keys of the first `size` jobs, in order, from the page's edge on; one query.
+    user: User,
+    listing: JobListing,
+    size: int,
+    *,
+    descending: bool,
+    extra: Q = EVERY,
+    is_limited: bool = True,
+) -> FoundKeys:
+    """Return the keys of the first `size` jobs, in order, from the page's edge on.
 
-    `extra` holds too.  Each range gives its own first `size`, so that none is read further than the page
-    needs.
+    `extra` holds too.  One query where indexes have all that is asked; else a limited search ends after a
+    time.
     """
     ranges = _ranges(user, listing.query)
     if not ranges:
-        return []
-    order = "-pk" if descending else "pk"
+        return FoundKeys([])
     narrowing = _narrow(user, listing, descending) & extra
+
+    def read(inside: Q, most: int) -> list[int]:
+        return _read_ranges(ranges, narrowing & inside, most, descending=descending)
+
+    if not is_limited or not (_is_search(listing.query) or extra):
+        return FoundKeys(read(EVERY, size))
+    edge = listing.after if listing.before is None else listing.before
+    return search_keys(read, size, edge, descending=descending)
+
+
+def _is_search(query: JobQuery) -> bool:
+    """Tell whether rows have to be compared one by one: something is asked that is in no index by range."""
+    states = query.values("state")
+    if REPLICAS_FAILED in states or len(query.values("owner")) > 1:
+        return True
+    return any(each.is_negated or each.key not in _IN_RANGES for each in query.terms)
+
+
+def _read_ranges(ranges: Sequence[QuerySet[Job]], narrowing: Q, size: int, *, descending: bool) -> list[int]:
+    """Return the first keys of all ranges together; one query.
+
+    Each range gives its own first `size`, so that none is read further than the page needs.
+    """
+    order = "-pk" if descending else "pk"
     parts = [each.filter(narrowing).order_by(order).values("pk")[:size] for each in ranges]
     compiled = [part.query.sql_with_params() for part in parts]
     # Only what Django compiled stands in it; the union of cut ranges is what it can't say itself.
@@ -212,8 +260,8 @@ def _job_sets(user: User, query: JobQuery) -> list[QuerySet[Job]]:
     owners = query.values("owner")
     if len(owners) == 1:
         theirs = Job.objects.filter(_owner(user, owners[0]))
-        # The sum keeps SQLite from taking the index by workspace after all.
-        return [theirs.alias(space=F("workspace_id") + 0).filter(space__in=spaces.values("pk"))]
+        # Asked so, SQLite takes no index by workspace, and PostgreSQL knows how many jobs are in them.
+        return [theirs.filter(Exists(spaces.filter(pk=OuterRef("workspace_id"))))]
     ids = list(spaces.values_list("pk", flat=True)[: MOST_RANGES + 1])
     owned = reduce(or_, [_owner(user, name) for name in owners], Q())
     if len(ids) > MOST_RANGES:

@@ -25,6 +25,7 @@ from quotas.amounts import Amounts, Part
 from quotas.clusters import gputypes
 from quotas.ledger import reports
 from quotas.models import Quota, User
+from quotas.models.expressions import Literal
 
 SHOWN_DAYS: Final = 14
 MOST_PEOPLE: Final = 5
@@ -139,8 +140,9 @@ def _add_waiting(user: User, shown: Mapping[int, QuotaRow], holders: Mapping[str
 
 def _add_idle(user: User, shown: Mapping[int, QuotaRow]) -> None:
     """Add the idle jobs directly in each quota, the longest idle first."""
-    rows = Job.objects.visible_to(user).filter(quota__in=list(shown), state=State.RUNNING)
-    for job in rows.exclude(idle_since=None).select_related("owner").order_by("idle_since", "pk"):
+    rows = Job.objects.visible_to(user).filter(quota__in=list(shown), state=Literal(State.RUNNING))
+    rows = rows.filter(idle_since__isnull=False).select_related("owner").order_by("idle_since", "pk")
+    for job in rows:
         idle = shown[job.quota_id].idle
         if len(idle) < MOST_IDLE:
             idle.append(job)

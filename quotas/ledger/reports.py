@@ -208,7 +208,8 @@ def people_in(quota_ids: Collection[int]) -> dict[int, list[PersonUse]]:
     """
     clusters = Quota.objects.filter(pk__in=quota_ids).values("cluster_id")
     above = dict(Quota.objects.filter(cluster__in=clusters).values_list("pk", "parent_id"))
-    rows = Reservation.objects.filter(quota__in=list(above), active=True)
+    # By cluster, as the index of active reservations has them: those of a quota are nearly all released.
+    rows = Reservation.objects.filter(cluster__in=clusters, active=True)
     sums = rows.values_list("quota_id", "request__owner__username", "borrowed").annotate(
         total=Sum("gpus"), holders=Count("pk")
     )
@@ -256,7 +257,7 @@ def below(quotas: Iterable[Quota], root: Quota) -> list[int]:
 def held_in(quota: Quota) -> tuple[Amounts, int]:
     """Return (amounts, holders) of a quota and those below it, without what is borrowed."""
     family = below(Quota.objects.filter(cluster_id=quota.cluster_id), quota)
-    rows = Reservation.objects.filter(quota__in=family, active=True, borrowed=False)
+    rows = Reservation.objects.filter(cluster=quota.cluster_id, quota__in=family, active=True, borrowed=False)
     held = [Amounts.from_json(amounts) for amounts in rows.values_list("amounts", flat=True)]
     return total(held), len(held)
 

@@ -164,6 +164,7 @@ class AuditEntry(models.Model):
             models.Index(fields=("action", "-timestamp"), name="audit_action"),
             models.Index(fields=("object_repr", "-timestamp"), name="audit_thing"),
             models.Index(fields=("-timestamp",), condition=models.Q(denied=True), name="audit_denied"),
+            models.Index(fields=("-timestamp", "-id"), condition=models.Q(denied=True), name="audit_refused"),
         )
 
     def __str__(self) -> str:

@@ -220,6 +220,10 @@ class NativeView(APIView):
         """Return at most `limit` of the rows found, one more than that where there are more, likewise."""
         if len(found) <= limit:
             return found, None
+        return found[:limit], self.address_after(getattr(found[limit - 1], key))
+
+    def address_after(self, key: object) -> str:
+        """Return the address of what follows the row of a key."""
         query = self.request.query_params.copy()
-        query["after"] = str(getattr(found[limit - 1], key))
-        return found[:limit], self.request.build_absolute_uri(f"{self.request.path}?{query.urlencode()}")
+        query["after"] = str(key)
+        return self.request.build_absolute_uri(f"{self.request.path}?{query.urlencode()}")

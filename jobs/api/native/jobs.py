@@ -57,14 +57,28 @@ class Jobs(NativeView):
         responses={200: shapes.JobPage, 304: None, **REFUSED},
     )
     def get(self, request: Request) -> Response:
-        """Newest first, by keys: the hundredth page costs what the first does."""
+        """Newest first, by keys: the hundredth page costs what the first does.
+
+        A search that no index answers ends after a time: its page may have fewer jobs than `limit`, or none,
+        and `next` goes on.  Where `next` is null everything was searched.
+        """
         query = self._read_query()
         name = request.query_params.get("name")
         extra = Q(name=name) if name else EVERY
         limit = self.limit(PAGE)
         listing = JobListing(query, after=self.number("after", 0) or None)
-        keys = first_keys(self.person, listing, limit + 1, descending=True, extra=extra)
-        page, following = self.cut(load_jobs(keys), limit)
+        is_indexed = bool(name) and [term.key for term in query.terms] == ["owner"]
+        found = first_keys(
+            self.person,
+            listing,
+            limit + 1,
+            descending=True,
+            extra=extra,
+            is_limited=not is_indexed,
+        )
+        page, following = self.cut(load_jobs(found.keys), limit)
+        if following is None and found.searched_to is not None:
+            following = self.address_after(found.searched_to)
         pending_reasons.load_reasons(page)
         load_failures(self, page)
         return Response({"jobs": [shapes.JobShape.render(row) for row in page], "next": following})

@@ -52,6 +52,8 @@ def add_tag(response: Response, request: HttpRequest, version: int | None) -> No
         etag = f'"{digest}"' if version is None else f'"{version}-{digest}"'
         rendered["ETag"] = etag
         patch_cache_control(rendered, private=True, no_cache=True)
+        if version is not None:  # compressed, the tag would be a weak one, which If-Match takes for none
+            patch_cache_control(rendered, no_transform=True)
         return get_conditional_response(request, etag, None, rendered)
 
     response.add_post_render_callback(tag)

@@ -18,7 +18,7 @@ from jobs.web.job_list.page import listing_of
 @signed_in
 def export(request: SignedIn) -> HttpResponseBase:
     """The newest jobs that the query finds, as CSV."""
-    return as_csv(find_jobs(request.user, listing_of(request.GET).query, MOST))
+    return as_csv(find_jobs(request.user, listing_of(request.GET).query, MOST, is_limited=False))
 
 
 def as_csv(jobs: Iterable[Job]) -> HttpResponse:

@@ -13,6 +13,7 @@ from jobs.submission.clones import commit_of, with_resolved_commit
 from quotas.models import User
 
 LONGEST_NAME: Final = 256
+MOST_NAMES: Final = 1000
 NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>[1-9]\d{0,5})")
 
 
@@ -85,13 +86,18 @@ def _find_command(document: Document) -> Position | None:
 
 
 def free_name(user: User, name: str) -> str:
-    """`name` with the next number that none of the person's jobs has: train, train-2, train-3."""
+    """`name` with the next number, which none of the person's jobs has: train, train-2, train-3."""
     numbered = NUMBERED.fullmatch(name)
     stem = (numbered["stem"] if numbered else name)[: LONGEST_NAME - 7]
-    taken = Job.objects.filter(owner=user, name__startswith=f"{stem}-").order_by("-pk")
-    found = (NUMBERED.fullmatch(each) for each in taken.values_list("name", flat=True)[:1000])
-    numbers = [int(each["number"]) for each in found if each and each["stem"] == stem]
-    return f"{stem}-{max([1, *numbers]) + 1}"
+    mine = Job.objects.filter(owner=user)
+    # The newest jobs tell nearly always; whether an older one has the name, an index tells.
+    found = (
+        NUMBERED.fullmatch(each) for each in mine.order_by("-pk").values_list("name", flat=True)[:MOST_NAMES]
+    )
+    number = max([1, *(int(each["number"]) for each in found if each and each["stem"] == stem)]) + 1
+    while mine.filter(name=f"{stem}-{number}").exists():
+        number *= 2
+    return f"{stem}-{number}"
 
 
 def _rename(document: Document, name: str, *, newest: bool) -> Document:

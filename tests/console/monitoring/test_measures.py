@@ -1,7 +1,10 @@
 """What /metrics tells about jobs."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.live.limits import hold_stream
@@ -22,11 +25,14 @@ def told(client: Client, name: str) -> dict[tuple[str, ...], float]:
 def test_jobs_metric_counts_all_states_including_empty_ones(client: Client) -> None:
     make_job(State.RUNNING)
     make_job(State.RUNNING)
-    make_job(State.FAILED)
-    make_job(State.FAILED, deleted_at="2026-01-01T00:00:00Z")
-    counted = told(client, "console_jobs")
-    assert {state for (state,) in counted} == set(State)
-    assert {state: number for (state,), number in counted.items() if number} == {"RUNNING": 2, "FAILED": 1}
+    make_job(State.LOST, deleted_at="2026-01-01T00:00:00Z")
+    make_job(State.FAILED, ended_at=timezone.now() - timedelta(minutes=59))
+    make_job(State.FAILED, ended_at=timezone.now() - timedelta(minutes=61))
+    make_job(State.FAILED, ended_at=timezone.now(), deleted_at="2026-01-01T00:00:00Z")
+    counted, ended = told(client, "console_jobs"), told(client, "console_recently_ended_jobs")
+    assert {state for (state,) in (*counted, *ended)} == set(State)
+    assert {state: number for (state,), number in counted.items() if number} == {"RUNNING": 2}
+    assert ended == {("SUCCEEDED",): 0, ("FAILED",): 1, ("STOPPED",): 0}
 
 
 def test_waiting_metric_counts_requests_per_cluster(client: Client) -> None:

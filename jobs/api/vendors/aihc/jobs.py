@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from django.db.models import F, Q, QuerySet
@@ -12,6 +11,7 @@ from jobs.access.sessions import current_replicas
 from jobs.api.vendors.aihc import creation, names, shapes
 from jobs.api.vendors.operations import Call, InvalidParameters, JsonObject, WrongValue
 from jobs.models import Job
+from jobs.search.job_pages import JobListing, first_keys, load_jobs
 from quotas.access import Verb
 
 _ORDERS: Final = ("asc", "desc")
@@ -25,15 +25,15 @@ def create_job(call: Call) -> JsonObject:
 def describe_jobs(call: Call) -> JsonObject:
     """Return a page of a pool's jobs, as version 2 does."""
     values = call.values
-    rows = _filter(call, values.get("queue") or values.get("queueID") or "")
+    wanted = _find_place(call, values.get("queue") or values.get("queueID") or "")
     if values["status"]:
-        rows = rows.filter(names.filter_status(values["status"]))
+        wanted &= names.filter_status(values["status"])
     if keyword := values["keyword"]:
         column = "quota__slug" if values["keywordType"] == "queueName" else "name"
-        rows = rows.filter(**{f"{column}__icontains": keyword})
-    page = _page(rows, values, values["pageNumber"])
+        wanted &= Q(**{f"{column}__icontains": keyword})
+    page = _page(call, wanted, values["pageNumber"])
     return {
-        "totalCount": rows.count(),
+        "totalCount": _visible(call, wanted).count(),
         "pageNumber": values["pageNumber"],
         "pageSize": values["pageSize"],
         "jobs": [shapes.render_v2(each) for each in shapes.load(call, page)],
@@ -43,10 +43,10 @@ def describe_jobs(call: Call) -> JsonObject:
 def describe_jobs_v1(call: Call) -> JsonObject:
     """Return a page of a pool's jobs, as version 1 does."""
     values = call.values
-    rows = _filter(call, values["queue"] or values["Queue"] or "")
-    page = _page(rows, values, values["pageNo"])
+    wanted = _find_place(call, values["queue"] or values["Queue"] or "")
+    page = _page(call, wanted, values["pageNo"])
     return {
-        "total": rows.count(),
+        "total": _visible(call, wanted).count(),
         "jobs": [shapes.render_v1(each) for each in shapes.load(call, page)],
         **{name: values[name] for name in ("orderBy", "order", "pageNo", "pageSize")},
     }
@@ -116,12 +116,15 @@ def _load(call: Call) -> shapes.RenderedJob:
     return shapes.load(call, [names.find_job(call, Verb.LIST)])[0]
 
 
-def _filter(call: Call, queue: str) -> QuerySet[Job]:
-    rows: QuerySet[Job] = Job.objects.visible_to(call.person)
+def _visible(call: Call, wanted: Q) -> QuerySet[Job]:
+    return Job.objects.visible_to(call.person).filter(wanted)
+
+
+def _find_place(call: Call, queue: str) -> Q:
+    """Return the condition of jobs in the pool, and in a queue if one is named."""
     pool = call.values["resourcePoolId"]
-    if pool != names.MANAGED_POOL:
-        rows = rows.filter(cluster__slug=pool)
-    return rows.filter(_in_queue(queue)) if queue else rows
+    place = Q() if pool == names.MANAGED_POOL else Q(cluster__slug=pool)
+    return place & _in_queue(queue) if queue else place
 
 
 def _in_queue(queue: str) -> Q:
@@ -132,17 +135,20 @@ def _in_queue(queue: str) -> Q:
     return Q(workspace__slug=target.workspace, cluster__slug=target.cluster, quota__slug=target.quota)
 
 
-def _page(rows: QuerySet[Job], values: Mapping[str, Any], number: int) -> list[Job]:
+def _page(call: Call, wanted: Q, number: int) -> list[Job]:
     """Return a page of jobs in the requested order.  Raises InvalidParameters."""
+    values = call.values
     order = (values["order"] or "desc").lower()
     if order not in _ORDERS:
         raise InvalidParameters([WrongValue("order", " | ".join(_ORDERS))])
     is_descending = order == "desc"
+    start, size = (number - 1) * values["pageSize"], values["pageSize"]
     if values["orderBy"] == "finishedAt":
         ended = F("ended_at")
         column: Any = ended.desc(nulls_last=True) if is_descending else ended.asc(nulls_last=True)
-        rows = rows.order_by(column, "-pk" if is_descending else "pk")
-    else:
-        rows = rows.order_by("-pk" if is_descending else "pk")
-    start, size = (number - 1) * values["pageSize"], values["pageSize"]
-    return list(rows.select_related("owner", "workspace", "cluster", "quota")[start : start + size])
+        rows = _visible(call, wanted).order_by(column, "-pk" if is_descending else "pk")
+        return list(rows.select_related("owner", "workspace", "cluster", "quota")[start : start + size])
+    found = first_keys(
+        call.person, JobListing(), start + size, descending=is_descending, extra=wanted, is_limited=False
+    )
+    return load_jobs(found.keys[start:])

@@ -1,0 +1,20 @@
+"""The index by which refusals are listed, in the order of the audit log."""
+
+from django.db import migrations, models
+
+from quotas.migrations._online import AddIndexOnline
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [
+        ('quotas', '0029_lead_hours_default'),
+    ]
+
+    operations = [
+        AddIndexOnline(
+            model_name='auditentry',
+            index=models.Index(condition=models.Q(('denied', True)), fields=['-timestamp', '-id'], name='audit_refused'),
+        ),
+    ]
