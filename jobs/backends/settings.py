@@ -6,13 +6,13 @@ set has a label and a help text in the backend's module `labels`, and the senten
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -162,7 +162,7 @@ def _problems(model: type[Settings], error: Any) -> Iterator[SettingProblem]:
     elif kind == "unexpected_keyword_argument" and name == FORMER_STORAGE:
         yield SettingProblem(name, "became_mapping")
     elif kind == "unexpected_keyword_argument":
-        known = _names_at(_schema(model), loc[:-1])
+        known = _names_at(_schema(cast("Hashable", model)), loc[:-1])
         close = get_close_matches(str(loc[-1]), known, 1)
         yield SettingProblem(name, "unknown_but" if close else "unknown", {"suggestion": "".join(close)})
     elif kind in CODES:
@@ -231,7 +231,7 @@ class SettingField:
 
 def fields_of(model: type[Settings], names: Sequence[str]) -> list[SettingField]:
     """Return the fields of a model that `names` has, in its order."""
-    schema = _schema(model)
+    schema = _schema(cast("Hashable", model))  # a class is
     return [found for name in names for found in _fields(schema, schema["properties"][name], (name,))]
 
 

@@ -12,7 +12,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "ok": (_("%(metric)s: %(count)s series of jobs."),),
     "refused": (
         _(
-            "The console is not allowed to contact %(entry)s. Add %(entry)s to CONSOLE_EGRESS_HOSTS and restart."
+            "The console is not allowed to contact %(entry)s. "
+            "Add %(entry)s to CONSOLE_EGRESS_HOSTS and restart."
         ),
     ),
     "away": (_("No answer from %(address)s: %(detail)s"),),

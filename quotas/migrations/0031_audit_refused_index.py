@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('quotas', '0029_lead_hours_default'),
+        ('quotas', '0030_open_work_indexes'),
     ]
 
     operations = [

@@ -52,6 +52,8 @@ class Migration(migrations.Migration):
         ('quotas', '0027_local_groups'),
         ('quotas', '0028_job_policies'),
         ('quotas', '0029_lead_hours_default'),
+        ('quotas', '0030_open_work_indexes'),
+        ('quotas', '0031_audit_refused_index'),
     ]
 
     dependencies = [
@@ -324,7 +326,7 @@ class Migration(migrations.Migration):
                 options={
                     'verbose_name': 'request',
                     'verbose_name_plural': 'requests',
-                    'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['cluster', '-priority', 'id'], name='requests_waiting')],
+                    'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['cluster', '-priority', 'id'], name='requests_waiting'), models.Index(condition=models.Q(('state', 'waiting')), fields=['cluster', 'state'], name='requests_in_line')],
                 },
             ),
             migrations.CreateModel(
@@ -348,7 +350,7 @@ class Migration(migrations.Migration):
                 options={
                     'verbose_name': 'reservation',
                     'verbose_name_plural': 'reservations',
-                    'indexes': [models.Index(condition=models.Q(('active', True)), fields=['cluster'], name='reservations_active'), models.Index(fields=['quota', 'released_at'], name='reservations_released')],
+                    'indexes': [models.Index(condition=models.Q(('active', True)), fields=['cluster'], name='reservations_active'), models.Index(fields=['quota', 'released_at'], name='reservations_released'), models.Index(fields=['released_at'], name='reservations_by_release')],
                 },
             ),
             migrations.CreateModel(
@@ -428,6 +430,7 @@ class Migration(migrations.Migration):
                 options={
                     'verbose_name': 'hourly usage',
                     'verbose_name_plural': 'hourly usage',
+                    'indexes': [models.Index(fields=['hour'], name='usage_hours_by_time')],
                     'constraints': [models.UniqueConstraint(fields=('quota', 'hour', 'gpu_type'), name='one_usage_hour')],
                 },
             ),
@@ -631,7 +634,7 @@ class Migration(migrations.Migration):
                     'verbose_name': 'audit log entry',
                     'verbose_name_plural': 'audit log',
                     'ordering': ('-timestamp', '-id'),
-                    'indexes': [models.Index(fields=['-timestamp', '-id'], name='audit_time'), models.Index(fields=['workspace', '-timestamp'], name='audit_workspace'), models.Index(fields=['actor', '-timestamp'], name='audit_actor'), models.Index(fields=['person', '-timestamp'], name='audit_person'), models.Index(fields=['action', '-timestamp'], name='audit_action'), models.Index(fields=['object_repr', '-timestamp'], name='audit_thing'), models.Index(condition=models.Q(('denied', True)), fields=['-timestamp'], name='audit_denied')],
+                    'indexes': [models.Index(fields=['-timestamp', '-id'], name='audit_time'), models.Index(fields=['workspace', '-timestamp'], name='audit_workspace'), models.Index(fields=['actor', '-timestamp'], name='audit_actor'), models.Index(fields=['person', '-timestamp'], name='audit_person'), models.Index(fields=['action', '-timestamp'], name='audit_action'), models.Index(fields=['object_repr', '-timestamp'], name='audit_thing'), models.Index(condition=models.Q(('denied', True)), fields=['-timestamp'], name='audit_denied'), models.Index(condition=models.Q(('denied', True)), fields=['-timestamp', '-id'], name='audit_refused')],
                 },
             ),
             migrations.CreateModel(

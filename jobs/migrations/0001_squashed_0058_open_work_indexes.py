@@ -83,11 +83,12 @@ class Migration(migrations.Migration):
         ('jobs', '0056_queue_events'),
         ('jobs', '0057_retention_policies'),
         ('jobs', '0057_retention_policies_index'),
+        ('jobs', '0058_open_work_indexes'),
     ]
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ('quotas', '0029_lead_hours_default'),
+        ('quotas', '0031_audit_refused_index'),
     ]
 
     operations = [
@@ -130,7 +131,7 @@ class Migration(migrations.Migration):
                     'verbose_name': 'attempt',
                     'verbose_name_plural': 'attempts',
                     'ordering': ('job', 'number'),
-                    'indexes': [models.Index(condition=models.Q(('live', True)), fields=['id'], name='attempts_live'), models.Index(condition=models.Q(('ended_at__isnull', False), ('forgotten_at', None)), fields=['kept_until'], name='attempts_to_tidy'), models.Index(condition=models.Q(('fault__isnull', False)), fields=['ended_at'], name='attempts_with_fault')],
+                    'indexes': [models.Index(condition=models.Q(('live', True)), fields=['id'], name='attempts_live'), models.Index(condition=models.Q(('ended_at__isnull', False), ('forgotten_at', None)), fields=['kept_until'], name='attempts_to_tidy'), models.Index(condition=models.Q(('fault__isnull', False)), fields=['ended_at'], name='attempts_with_fault'), models.Index(condition=models.Q(('ended_at__isnull', False), ('logs_sealed_at', None)), fields=['ended_at'], name='attempts_to_seal'), models.Index(fields=['ended_at'], name='attempts_ended'), models.Index(fields=['handle'], name='attempts_by_handle')],
                 },
             ),
             migrations.CreateModel(
@@ -221,7 +222,7 @@ class Migration(migrations.Migration):
                     'verbose_name': 'job',
                     'verbose_name_plural': 'jobs',
                     'ordering': ('-id',),
-                    'indexes': [models.Index(fields=['workspace', '-id'], name='jobs_in_workspace'), models.Index(fields=['workspace', 'state', '-id'], name='jobs_by_state'), models.Index(fields=['owner', '-id'], name='jobs_of_owner'), models.Index(fields=['owner', 'state', '-id'], name='jobs_of_owner_by_state'), models.Index(fields=['owner', 'name', '-id'], name='jobs_of_owner_by_name'), models.Index(condition=models.Q(('idle_since__isnull', False), ('state', 'RUNNING')), fields=['quota', 'idle_since'], name='jobs_idle'), models.Index(condition=models.Q(('state__in', ['SUCCEEDED', 'FAILED', 'STOPPED']), _negated=True), fields=['cluster', 'state'], name='jobs_unfinished'), models.Index(condition=models.Q(('state', 'FAILED')), fields=['ended_at'], name='jobs_failed'), models.Index(condition=models.Q(('deleted_at', None), ('expires_at__isnull', False)), fields=['expires_at'], name='jobs_retained'), models.Index(condition=models.Q(('deleted_at', None), ('ended_at__isnull', False)), fields=['workspace', 'ended_at'], name='jobs_ended'), models.Index(condition=models.Q(('deleted_at', None)), fields=['-created_at', '-id', 'workspace'], name='jobs_by_creation')],
+                    'indexes': [models.Index(fields=['workspace', '-id'], name='jobs_in_workspace'), models.Index(fields=['workspace', 'state', '-id'], name='jobs_by_state'), models.Index(fields=['owner', '-id'], name='jobs_of_owner'), models.Index(fields=['owner', 'state', '-id'], name='jobs_of_owner_by_state'), models.Index(fields=['owner', 'name', '-id'], name='jobs_of_owner_by_name'), models.Index(condition=models.Q(('idle_since__isnull', False), ('state', 'RUNNING')), fields=['quota', 'idle_since'], name='jobs_idle'), models.Index(condition=models.Q(('state__in', ['SUCCEEDED', 'FAILED', 'STOPPED']), _negated=True), fields=['cluster', 'state'], name='jobs_unfinished'), models.Index(condition=models.Q(('state', 'FAILED')), fields=['ended_at'], name='jobs_failed'), models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['id'], name='jobs_deleted'), models.Index(condition=models.Q(('deleted_at', None), ('expires_at__isnull', False)), fields=['expires_at'], name='jobs_retained'), models.Index(condition=models.Q(('deleted_at', None), ('ended_at__isnull', False)), fields=['workspace', 'ended_at'], name='jobs_ended'), models.Index(condition=models.Q(('deleted_at', None)), fields=['-created_at', '-id', 'workspace'], name='jobs_by_creation')],
                     'constraints': [models.UniqueConstraint(fields=('owner', 'idempotency_key'), name='one_job_per_key')],
                 },
             ),
@@ -457,7 +458,7 @@ class Migration(migrations.Migration):
                     'verbose_name': 'delivery',
                     'verbose_name_plural': 'deliveries',
                     'ordering': ('-id',),
-                    'indexes': [models.Index(fields=['channel', '-id'], name='deliveries_of_channel'), models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='deliveries_waiting')],
+                    'indexes': [models.Index(fields=['channel', '-id'], name='deliveries_of_channel'), models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='deliveries_waiting'), models.Index(fields=['created_at'], name='deliveries_by_age')],
                 },
             ),
             migrations.CreateModel(
@@ -1307,6 +1308,7 @@ class Migration(migrations.Migration):
                     'verbose_name': 'sweep run',
                     'verbose_name_plural': 'sweep runs',
                     'ordering': ('number', '-round'),
+                    'indexes': [models.Index(condition=models.Q(('waits', True)), fields=['id'], name='sweep_runs_waiting')],
                     'constraints': [models.UniqueConstraint(fields=('sweep', 'number', 'round'), name='one_job_per_round')],
                 },
             ),
