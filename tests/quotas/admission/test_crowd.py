@@ -15,7 +15,7 @@ from tests import postgres, prepared
 pytestmark = pytest.mark.postgres
 
 PROCESSES = 4
-STEPS = 40
+STEPS = 80
 
 
 @pytest.fixture
