@@ -26,7 +26,7 @@ from jobs.backends.base import Unreachable
 from jobs.backends.measures import MeasuredElsewhere
 from jobs.backends.settings import InputKind, SettingField
 from jobs.scheduling import prometheus
-from quotas.admin.base import DELETE_SELECTED, ModelAdmin, display
+from quotas.admin.base import DELETE_SELECTED, ModelAdmin, display, stay_on_page
 from quotas.clusters import encrypted_settings, poll_interval
 from quotas.models import Cluster, Reservation, unixnames
 
@@ -368,9 +368,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     ) -> HttpResponse:
         """Name errors of the stored settings at the top; stay on the page after a test of Prometheus."""
         if SAVE_AND_TEST in request.POST:
-            posted = request.POST.copy()
-            posted["_continue"] = "1"
-            request.POST = posted  # type: ignore[assignment]
+            stay_on_page(request)
         stored = self.get_object(request, unquote(object_id)) if object_id else None
         if stored is not None and request.method == "GET" and self.has_view_permission(request, stored):
             for text in clusters.describe_settings_problems(stored):

@@ -21,7 +21,7 @@ from jobs.assets import site_storage, storage_checks
 from jobs.messages.storage import FINE, storage_message
 from jobs.models import SiteStorage, SiteStorageCluster
 from quotas.access import administers
-from quotas.admin.base import ModelAdmin, TabularInline, signed_in_admin
+from quotas.admin.base import ModelAdmin, TabularInline, signed_in_admin, stay_on_page
 
 SAVE_AND_TEST: Final = "jobs_sitestorage_save_and_test"
 """The name of the button, as django-unfold has it."""
@@ -123,9 +123,7 @@ class SiteStorageAdmin(ModelAdmin[SiteStorage]):
     ) -> HttpResponse:
         """Have the button on the page of a new mapping too; stay there, where the result of a test is."""
         if SAVE_AND_TEST in request.POST:
-            posted = request.POST.copy()
-            posted["_continue"] = "1"
-            request.POST = posted  # type: ignore[assignment]
+            stay_on_page(request)
         buttons = {"actions_submit_line": self.get_actions_submit_line(request, object_id)}  # type: ignore[attr-defined]
         return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **buttons})
 

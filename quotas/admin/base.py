@@ -35,6 +35,7 @@ __all__ = [
     "Uncounted",
     "display",
     "signed_in_admin",
+    "stay_on_page",
 ]
 
 DELETE_SELECTED: Final = "delete_selected"
@@ -48,6 +49,13 @@ def signed_in_admin(request: HttpRequest) -> User:
     """Return the user who is signed in to the admin."""
     assert isinstance(request.user, User)
     return request.user
+
+
+def stay_on_page(request: HttpRequest) -> None:
+    """Have the page of a row shown again once it is saved, as its button "Save and continue editing" does."""
+    posted = request.POST.copy()
+    posted["_continue"] = "1"
+    request.POST = posted  # type: ignore[assignment]
 
 
 class Uncounted(ModelAdmin[Any]):
