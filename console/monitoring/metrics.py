@@ -83,5 +83,6 @@ def _timings() -> CollectorRegistry:
 @operators_only
 def metrics(request: HttpRequest) -> HttpResponse:
     """All figures, and this process's memory, CPU time and open files."""
+    timings.open_streams()  # is there before the first stream
     text = generate_latest(registry) + generate_latest(_timings())
     return HttpResponse(text, content_type=CONTENT_TYPE_LATEST)

@@ -124,7 +124,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     ),
     **_containers("init_containers"),
     **_containers("sidecars"),
-    "roles[].shared_paths": (_role(shared_paths=["/shared"]),),
+    "roles[].shared_paths": (_role(shared_paths=["/shared"], init_containers=[{"name": "one"}]),),
     "env": ({"env": {"STAGE": "train"}}, {"env": {"LIST": 'a,b="c" $d'}}),
     "secret_env": ({"secret_env": {"HF_TOKEN": {"name": "hf"}}},),
     "registry_auth.registry": ({"registry_auth": {"registry": "registry.example.com", "username": "ada"}},),
@@ -193,6 +193,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         {"fault_tolerance": {"enabled": True, "arguments": "--own=1"}},
         {"fault_tolerance": {"enabled": True, "arguments": _DLC_ARGUMENTS}},
     ),
+    "fault_tolerance.restart_scope": ({"fault_tolerance": {"enabled": True, "restart_scope": "replica"}},),
     "fault_tolerance.patterns": ({"fault_tolerance": {"enabled": True, "patterns": ["lost shard [0-9]+"]}},),
     **{
         f"alert.{member}": ({"alert": {"metric": "gpu", member: value}},)
