@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
-from celery import current_app
 from django.db import connection
 from django.db.models import Model
 from django.utils import timezone
 
+from console.celery import app
+from console.home import CHECKOUT
 from jobs.backends.base import Handle, QueuedJob
 from jobs.models import Attempt, Draft, DryRun, Event, Job, LogChunk, LogStream, StackDump
 from jobs.scheduling import cleanup, reconcile
@@ -79,9 +81,10 @@ def make_open_work(place: Place, engine: MemoryEngine) -> Attempt:
 
 def list_tasks(**arguments: Any) -> dict[str, Callable[[], object]]:
     """Return every task of the console with its arguments."""
-    current_app.loader.import_default_modules()
+    for path in CHECKOUT.glob("*/tasks.py"):
+        import_module(f"{path.parent.name}.tasks")
     found: dict[str, Callable[[], object]] = {}
-    for name, task in current_app.tasks.items():
+    for name, task in app.tasks.items():
         if not name.startswith("celery."):
             parameters = inspect.signature(task.run).parameters
             found[name] = partial(task.run, **{each: arguments[each] for each in parameters})
