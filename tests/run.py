@@ -204,7 +204,7 @@ def fast(go: Go, database_url: str = "") -> bool:
     return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
-        *_at_a_time(2),
+        *_at_a_time(3),
         *apart,
         *others,
         environ={"DATABASE_URL": database_url},
@@ -304,7 +304,7 @@ PARTS = [
     Part("shellcheck", shellcheck, _no_shellcheck),
     Part("translations", translations, _no_gettext),
     Part("flows", in_chromium, _no_chromium, minutes=60),
-    Part("postgres", on_postgres, _no_postgres, minutes=60),
+    Part("postgres", on_postgres, _no_postgres, minutes=75),
     Part("sqlite", fast, minutes=60),
     Part("kill", kill, minutes=35),
     Part("clients", clients, _no_node, minutes=30),

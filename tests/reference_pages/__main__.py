@@ -1,4 +1,5 @@
-"""`python -m tests.reference_pages [--check] [FOLDER]` writes the reference; a row without its text fails.
+"""`python -m tests.reference_pages [--check] [FOLDER]` writes the reference; a row without its text fails,
+and so does a field that one format loses on the way to another one that has it.
 
 The pages of `COMMITTED` are in `docs/` too; with `--check` they are compared and not written.
 """
@@ -24,6 +25,7 @@ from tests.reference_pages import (
     fields,
     form_fields,
     settings,
+    survival,
 )
 from tests.reference_pages.table import rows
 
@@ -58,6 +60,12 @@ def build() -> Mapping[str, Page]:
     }
 
 
+def find_losses() -> Iterator[str]:
+    """Yield a sentence for each field that is lost on the way between two formats that can both say it."""
+    for each in survival.lost_between():
+        yield f"{each.path} is lost from {each.source} to {each.target}, which can both say it."
+
+
 def find_gaps(pages: Mapping[str, Page]) -> Iterator[str]:
     """Yield a sentence for each row that lacks a text, and for each page without rows."""
     for name, page in pages.items():
@@ -86,7 +94,7 @@ def write(pages: Mapping[str, Page], folder: Path) -> None:
 
 
 def main() -> int:
-    """Write the pages, and return 1 when a row lacks its text or, with --check, a committed page is stale."""
+    """Write the pages, and return 1 when a row lacks its text, a committed page is stale, or a field gets lost."""
     parser = argparse.ArgumentParser(prog="python -m tests.reference_pages", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="compare the pages in docs/ instead of writing them"
@@ -100,7 +108,7 @@ def main() -> int:
     print(f"{len(pages)} pages in {options.folder}")
     if not options.check:
         write({name: pages[name] for name in COMMITTED}, DOCS)
-    gaps = [*find_gaps(pages), *find_stale(pages)]
+    gaps = [*find_gaps(pages), *find_stale(pages), *find_losses()]
     for gap in gaps:
         print(gap)
     return int(bool(gaps))

@@ -11,7 +11,7 @@ from tests.reference_pages.__main__ import COMMITTED, Page, build, find_gaps, fi
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, paths, values_at
 from tests.reference_pages.probes import SAYS, probes, spec
-from tests.reference_pages.survival import WHOLE, Fate, fate, fates, lost_between
+from tests.reference_pages.survival import WHOLE, Fate, fate, fates
 
 BARE = spec({})
 
@@ -49,10 +49,6 @@ def test_probes_set_their_own_value_at_every_path() -> None:
         probe.path for probe in probes() if values_at(probe.spec, probe.path) != values_at(BARE, probe.path)
     }
     assert said == set(SAYS)
-
-
-def test_conversion_preserves_fields_both_dialects_express() -> None:
-    assert lost_between() == ()
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)
