@@ -194,30 +194,28 @@ def fast(go: Go, database_url: str = "") -> bool:
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
     if not database_url and {"postgres", "flows"} <= go.also:
-        return go.pytest(
-            "-m", FAST, *_at_a_time(3), *WITHOUT_DATABASE, *ON_BOTH, environ={"DATABASE_URL": ""}
-        )
+        return go.pytest("-m", FAST, *_at_a_time(), *WITHOUT_DATABASE, *ON_BOTH, environ={"DATABASE_URL": ""})
     apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS)]
     if not database_url:
-        return go.pytest("-m", FAST, *apart, *_at_a_time(3), environ={"DATABASE_URL": ""})
+        return go.pytest("-m", FAST, *apart, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
-        *_at_a_time(3),
+        *_at_a_time(),
         *apart,
         *others,
         environ={"DATABASE_URL": database_url},
     )
 
 
-def _at_a_time(count: int) -> list[str]:
-    """Return how to run that many files at a time: one more where no browser wants a core meanwhile.
+def _at_a_time() -> list[str]:
+    """Return how many files run at a time: one more where no browser wants a core meanwhile.
 
     They run in the order in which `tests/conftest.py` leaves them: the longest first. Each process takes half
     a minute of CPU to collect them.
     """
-    return ["-n", str(count + bool(_no_chromium())), "--dist", "loadfile", "--no-loadscope-reorder"]
+    return ["-n", "4" if _no_chromium() else "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def on_postgres(go: Go) -> bool:

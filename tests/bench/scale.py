@@ -1,7 +1,7 @@
 """What a job, a page and an idle console cost with many jobs behind them, beside the same with few.
 
-BENCH_JOBS says how many, the fewest first ("1000,30000"); DATABASE_URL, on which server.  Each console is filled
-by `manage.py demo`, and all are asked in turns.
+BENCH_JOBS says how many, the fewest first ("1000,30000"); DATABASE_URL, on which server.  Each console is
+filled by `manage.py demo`, and all are asked in turns.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def write(pages: Mapping[str, Page], folder: Path) -> None:
 
 
 def main() -> int:
-    """Write the pages, and return 1 when a row lacks its text, a committed page is stale, or a field gets lost."""
+    """Write the pages; return 1 when a row lacks its text, a committed page is stale, or a field is lost."""
     parser = argparse.ArgumentParser(prog="python -m tests.reference_pages", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="compare the pages in docs/ instead of writing them"
