@@ -17,6 +17,8 @@ from psycopg import sql
 from tests.waiting import wait_for
 
 OWNER = "console"
+PRIORITY = -10
+"""Of the server's processes: each query of a test waits for them, behind all that the others compute."""
 
 
 def find_programs() -> Path | None:
@@ -48,6 +50,8 @@ def server(programs: Path) -> Iterator[str]:
             (folder / "log").open("wb") as log,
             subprocess.Popen(command, user=user, cwd=folder, stderr=log) as process,
         ):
+            if user is not None:  # root may
+                os.setpriority(os.PRIO_PROCESS, process.pid, PRIORITY)
             try:
                 yield wait_for(lambda: _create(_url(folder, "postgres"), OWNER))
             finally:
