@@ -62,6 +62,8 @@ ON_BOTH = (
     "tests/console/server/test_handler.py",
     "tests/console/administration/test_big_tables.py",
     "tests/console/test_migrations.py",
+    "tests/console/test_periodic_queries.py",
+    "tests/console/views/test_page_queries.py",
 )
 """What writes beside others, asks by SQL of its own, or tells databases apart.
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import connection
 from django.db.models import Model
 from django.test import Client
 
@@ -18,10 +17,8 @@ from tests import query_plans
 from tests.factories import attempt_of, make_job
 from tests.jobs.web.conftest import People, browser
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "sqlite",
-    reason="PostgreSQL reads tables of a few hundred rows whole, whatever their indexes",
-)
+pytestmark = pytest.mark.sqlite
+"""PostgreSQL reads tables of a few hundred rows whole, whatever their indexes."""
 
 ADDED = 400
 
