@@ -22,6 +22,7 @@ from console.home import CHECKOUT
 from tests import prepared, required
 from tests import slurm as slurms
 from tests import sshd as sshds
+from tests.run import ON_BOTH
 
 LONG = {
     CHECKOUT / "tests" / name
@@ -66,7 +67,7 @@ django.setup()  # so that the conftest files of folders may import models
 # what was found once; none fails for being slow on a busy machine. `--hypothesis-profile long` looks for new
 # ones.
 _SAME = hypothesis_settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     deadline=None,
     database=None,
@@ -165,11 +166,13 @@ def _mail_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first: begun last, the other processes would wait for them.
 
-    What sees no database is the same on each, and runs on SQLite alone.
+    Of what runs on both databases, that which sees none is the same on each, and runs on SQLite alone.
     """
     if os.environ.get("DATABASE_URL"):
-        config.hook.pytest_deselected(items=[item for item in items if not _sees_a_database(item)])
-        items[:] = filter(_sees_a_database, items)
+        again = [item for item in items if _runs_on_both(item) and not _sees_a_database(item)]
+        config.hook.pytest_deselected(items=again)
+        left_out = set(again)
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.path not in LONG)
 
 
@@ -177,6 +180,10 @@ def pytest_collection_finish() -> None:
     """From here on garbage is looked for again, among what tests make."""
     gc.freeze()
     gc.enable()
+
+
+def _runs_on_both(item: pytest.Item) -> bool:
+    return any(item.path.is_relative_to(CHECKOUT / each) for each in ON_BOTH)
 
 
 def _sees_a_database(item: pytest.Item) -> bool:

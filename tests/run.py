@@ -54,8 +54,9 @@ WITHOUT_DATABASE = (
 """What is the same on any database runs once, on SQLite."""
 ON_BOTH = (
     "tests/quotas/admission",
-    "tests/jobs/scheduling",
-    "tests/jobs/lifecycle",
+    "tests/jobs/scheduling/test_admission.py",
+    "tests/jobs/scheduling/test_handing_over.py",
+    "tests/jobs/scheduling/test_reconcile.py",
     "tests/jobs/search",
     "tests/jobs/api/test_outage.py",
     "tests/console/sqlite",
