@@ -75,7 +75,7 @@ SIDE_BY_SIDE = 3
 """Parts at a time: each leaves more than half of two cores idle."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
-ALL_MINUTES = 85
+ALL_MINUTES = 95
 """The budget of all parts together, on two cores."""
 SHOWN = 20
 """Names of failed tests at the end, for each part."""

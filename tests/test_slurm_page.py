@@ -134,6 +134,7 @@ def ways(slurm: Slurm, sshd: Server, folder: Path) -> Iterator[dict[str, Way]]:
 
 
 @pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
+@pytest.mark.timeout(1500)
 def test_slurm_page_leads_to_the_first_job_by_each_way(
     stack: Stack,
     slurm: Slurm,

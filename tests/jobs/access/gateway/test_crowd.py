@@ -24,7 +24,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CROWD = 10_000
+CROWD = 3_000
 NEEDED = CROWD + 3_000
 PLACES = 400
 PLACES_OF_A_PERSON = 200
@@ -49,7 +49,7 @@ def test_gateway_user_at_the_connection_limit_leaves_places_for_others(
 
 
 @pytest.mark.once
-def test_console_answers_during_ten_thousand_gateway_connections(
+def test_console_answers_during_three_thousand_gateway_connections(
     browser: Browser, host: str, settings: Settings
 ) -> None:
     from console import asgi  # noqa: PLC0415  # as in the fixture

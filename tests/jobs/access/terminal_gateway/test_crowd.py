@@ -33,7 +33,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.once
 
-CROWD = 10_000
+CROWD = 3_000
 ADDRESSES = 1_000
 MIB = 1 << 20
 MOST_GROWTH = 64 * MIB
@@ -53,7 +53,7 @@ def process_of_its_own(port: int, settings: LazySettings) -> Iterator[psutil.Pro
 
 @contextmanager
 def knocking(port: int) -> Iterator[dict[str, int]]:
-    """Ten thousand connections from a thousand addresses; what became of them, and they stay meanwhile."""
+    """Three thousand connections from a thousand addresses; what became of them, and they stay meanwhile."""
     command = [sys.executable, crowd.__file__, str(port), str(CROWD), str(ADDRESSES)]
     with (
         many_descriptors(),
@@ -65,7 +65,7 @@ def knocking(port: int) -> Iterator[dict[str, int]]:
         program.communicate()
 
 
-def test_ssh_gateway_admits_a_user_among_ten_thousand_silent_connections(
+def test_ssh_gateway_admits_a_user_among_three_thousand_silent_connections(
     people: People, place: Place, settings: LazySettings, tmp_path: Path
 ) -> None:
     port = free_port()
