@@ -208,7 +208,9 @@ def test_file_view_shows_pictures_and_serves_no_active_content(mine: Browser, pl
     write(place, "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>")
     write(place, "evil.png", b"<html><script>1</script>")
     assert '<img class="files-picture"' in mine.tab("p.png")
-    assert '<img class="files-picture"' in mine.tab("evil.svg"), "where no script of a drawing runs"
+    assert '<img class="files-picture files-unsized"' in mine.tab("evil.svg"), (
+        "where no script of a drawing runs"
+    )
     write(place, "page.svg", b"<html><svg/><script>1</script>")
     assert "files-picture" not in mine.tab("page.svg")
     kinds = {"p.png": "image/png", "evil.svg": "image/svg+xml", "evil.png": "", "page.svg": ""}
