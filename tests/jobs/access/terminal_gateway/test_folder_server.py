@@ -538,7 +538,7 @@ def _check_dataset(
 
 
 def test_folder_server_refusal_reaches_client_that_sends_after_it(url: str, settings: LazySettings) -> None:
-    stranger = {"user": 0, "session": "", "token": 0, "task": 0}
+    stranger = {"user": 0, "session": "", "token": 0, "task": 0, "copy": 0}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(settings.CONSOLE_HOME / sessions.FOLDERS_SOCKET))
         connection.sendall(frames.encode_frame(json.dumps(stranger).encode()))
