@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -43,6 +44,17 @@ def test_tests_of_sqlite_alone_run_there() -> None:
     kept = [CHECKOUT / name for name in run.ON_BOTH]
     assert all(path.exists() for path in kept)
     assert [path for path in asking if not any(map(path.is_relative_to, kept))] == []
+
+
+def test_tests_without_database_run_on_postgres_unless_sqlite_has_them() -> None:
+    """Their part runs on PostgreSQL alone; what is in ON_BOTH is run on SQLite too."""
+    alone, both = "tests/test_required.py", "tests/console/test_migrations.py"
+    assert both in run.ON_BOTH
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", alone, both]
+    environ = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
+    done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=True)
+    assert f"{alone}::" in done.stdout
+    assert both not in done.stdout
 
 
 def test_kill_tests_are_in_folders_run_with_kills() -> None:

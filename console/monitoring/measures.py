@@ -42,7 +42,7 @@ def recently_ended() -> Reading:
 
 def waiting_by_cluster() -> Reading:
     """Every enabled cluster, also those for which nothing waits."""
-    rows = Request.objects.waiting().order_by().values_list("cluster__slug")
+    rows = Request.objects.filter_waiting().order_by().values_list("cluster__slug")
     clusters = Cluster.objects.filter(enabled=True).values_list("slug", flat=True)
     return {(slug,): 0 for slug in clusters} | {
         (slug,): number for slug, number in rows.annotate(Count("pk"))
@@ -51,7 +51,7 @@ def waiting_by_cluster() -> Reading:
 
 def oldest_waiting() -> Reading:
     """Every enabled cluster; requests that wait for other jobs to end do not count."""
-    waiting = Request.objects.waiting().filter(others=False).order_by()
+    waiting = Request.objects.filter_waiting().filter(others=False).order_by()
     oldest = waiting.values_list("cluster__slug").annotate(Min("since"))
     now = timezone.now()
     clusters = Cluster.objects.filter(enabled=True).values_list("slug", flat=True)

@@ -115,7 +115,7 @@ def preview_window(row: Maintenance, now: datetime | None = None) -> WindowPrevi
     here = {} if row.cluster_id is None else {"cluster": row.cluster_id}
     if row.until_at <= now:
         return WindowPreview((), ())
-    waiting = Request.objects.waiting().filter(**here).order_by("id")
+    waiting = Request.objects.filter_waiting().filter(**here).order_by("id")
     window, at = _window(row), now.timestamp()
     blocked = [
         holder
@@ -171,7 +171,7 @@ class Shapes:
 
 def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
     rows = (
-        Request.objects.waiting()
+        Request.objects.filter_waiting()
         .filter(cluster=cluster)
         .values_list(
             "holder",

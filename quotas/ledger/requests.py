@@ -120,7 +120,7 @@ def release_dependent(holder: str) -> bool:
 
 def waiting_for_dependencies(cluster_id: int) -> list[str]:
     """Return the holders that wait for dependencies before they enter the queue."""
-    rows = Request.objects.waiting().filter(cluster=cluster_id, others=True)
+    rows = Request.objects.filter_waiting().filter(cluster=cluster_id, others=True)
     return list(rows.values_list("holder", flat=True))
 
 
@@ -145,7 +145,7 @@ def rank(holders: Sequence[str], cluster_id: int, workspace_id: int | None = Non
     With a workspace it is the order of its requests alone.
     """
     name = "cluster_rank" if workspace_id is None else "workspace_rank"
-    rows = Request.objects.waiting().filter(cluster=cluster_id)
+    rows = Request.objects.filter_waiting().filter(cluster=cluster_id)
     if workspace_id is not None:
         rows = rows.filter(quota__workspace=workspace_id)
     highest = rows.aggregate(most=Max(name))["most"] or 0
@@ -156,7 +156,7 @@ def rank(holders: Sequence[str], cluster_id: int, workspace_id: int | None = Non
 def ranks_of(cluster_id: int, *, of_workspace: bool) -> dict[str, int]:
     """Return the ranks of waiting requests by holder; those without one are absent."""
     name = "workspace_rank" if of_workspace else "cluster_rank"
-    rows = Request.objects.waiting().filter(cluster=cluster_id, **{f"{name}__gt": 0})
+    rows = Request.objects.filter_waiting().filter(cluster=cluster_id, **{f"{name}__gt": 0})
     return dict(rows.values_list("holder", name))
 
 

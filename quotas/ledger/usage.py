@@ -106,7 +106,7 @@ def _roll_up(hour: datetime) -> None:
             sums = held[row["quota_id"], kind or "GPU"] if kind != CORES else held[row["quota_id"], CORES]
             sums[0] += round(seconds * count)
             sums[1] += round(seconds * count) if row["borrowed"] else 0
-    waiting = Counter(Request.objects.waiting().values_list("quota_id", flat=True))
+    waiting = Counter(Request.objects.filter_waiting().values_list("quota_id", flat=True))
     for quota_id in Quota.objects.values_list("pk", flat=True):
         held[quota_id, CORES]  # an hour in which nothing was held has a row too: it is done
     UsageHour.objects.bulk_create(

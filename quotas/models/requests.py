@@ -20,7 +20,7 @@ from quotas.models.limits import Quota
 class RequestQuerySet(models.QuerySet["Request"]):
     """Requests by their state."""
 
-    def waiting(self) -> Self:
+    def filter_waiting(self) -> Self:
         """Return those that wait, by the condition of their index literally."""
         return self.filter(state=Literal(Request.State.WAITING))
 

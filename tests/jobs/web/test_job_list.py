@@ -163,6 +163,7 @@ def test_empty_job_list_suggests_next_step(people: People) -> None:
     filtered = seen(client.get("/jobs/?state=failed"))
     assert "No jobs match these filters" in filtered
     assert "Show all jobs" in filtered
+    assert "No more jobs match these filters" in seen(client.get("/jobs/?state=failed&after=1"))
 
 
 def test_job_names_are_escaped_as_text(people: People) -> None:
