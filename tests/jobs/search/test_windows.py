@@ -16,9 +16,10 @@ __all__ = ["people"]
 
 @pytest.fixture
 def numbered(people: People, monkeypatch: pytest.MonkeyPatch) -> People:
-    """Seven jobs of which the oldest matches "odd"; two keys are read for a page."""
+    """Seven jobs of which the oldest matches "odd"; two keys are read for a page, of all from 1 on."""
     for number in range(7):
-        make_job(owner=people.owner, quota=people.quota, name="odd" if number == 0 else f"n{number}")
+        name = "odd" if number == 0 else f"n{number}"
+        make_job(owner=people.owner, quota=people.quota, name=name, pk=number + 1)
     monkeypatch.setattr(windows, "FIRST_WINDOW", 2)
     monkeypatch.setattr(windows, "SEARCH_S", -1.0)
     return people
