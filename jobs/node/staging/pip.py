@@ -26,7 +26,8 @@ ENVIRONMENT: Final = ".environment"
 IN_USE_S: Final = 3600
 """An environment is not removed so long after its last use, by when its users have locked it."""
 
-_INSTALLER: Final = Path(__file__).with_name("library_installer.py")
+_INSTALLER: Final = Path(__file__).with_name("library_installer.py").read_text(encoding="utf-8")
+"""Read before a replica gets a root file system of its own, where this file may not be."""
 
 
 def arguments(
@@ -45,7 +46,7 @@ def arguments(
 @cache
 def _installer() -> str:
     """Return the installer's text for Python 3.6 and newer: without annotations."""
-    tree = ast.parse(_INSTALLER.read_text(encoding="utf-8"))
+    tree = ast.parse(_INSTALLER)
     tree.body = [each for each in tree.body if not isinstance(each, ast.ImportFrom)]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

@@ -313,3 +313,11 @@ def test_pip_in_container_installs_in_similar_container_first(
             assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
             assert seen.reason.params["error"] == log.strip()
     bench.close()
+
+
+def test_installer_needs_no_file_of_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica calls it in a root file system where the console's checkout may not be."""
+    pip._installer.cache_clear()
+    monkeypatch.setattr(Path, "read_text", lambda *_args, **_kwargs: pytest.fail("a file is read"))
+    [_script, _name, _c, text, *_rest] = pip.arguments(PackageSpec(("tiny",), "", 0), "/work")
+    assert compile(text, "installer", "exec")
