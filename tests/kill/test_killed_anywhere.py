@@ -99,15 +99,21 @@ AT_THE_DATABASE = (
 )
 """Killed here, it is the database that decides what has happened: these are repeated on PostgreSQL."""
 
+PASSED = [point for point in POINTS if point not in OTHER_JOBS]
+
 CASES = [
-    pytest.param(
-        point, what, marks=[pytest.mark.sample] if point in AT_THE_DATABASE and what == "KILL" else []
-    )
-    for point in POINTS
-    if point not in OTHER_JOBS
-    for what in ("KILL", "STOP")
-    if (point.split(".")[0], what) != ("accept", "STOP")  # a frozen web process is a case below
+    *(
+        pytest.param(point, "KILL", marks=[pytest.mark.sample] if point in AT_THE_DATABASE else [])
+        for point in PASSED
+    ),
+    *(
+        (point, "STOP")
+        for number, point in enumerate(PASSED)
+        if point.startswith(HOLD_SOMETHING) or number % 2
+        if not point.startswith("accept.")  # a frozen web process is a case below
+    ),
 ]
+"""Killed at every point; frozen where others then wait for what it holds, and at each second other one."""
 
 
 @pytest.mark.parametrize(("point", "what"), CASES)
@@ -182,8 +188,14 @@ STEPS: dict[str, Callable[[dict[str, Any]], bool]] = {
 }
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("step", STEPS)
+SIGNALS = [
+    *((signal.SIGKILL, step) for step in STEPS),
+    (signal.SIGSTOP, "running"),
+]
+"""Who is killed has to be started again, and whatever it had begun is found; who is frozen goes on."""
+
+
+@pytest.mark.parametrize(("number", "step"), SIGNALS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_job_survives_signal_to_every_program_at_every_step(
     arena: Arena, program: str, step: str, number: signal.Signals
@@ -202,8 +214,7 @@ def test_job_survives_signal_to_every_program_at_every_step(
     arena.stack.wait_until("/healthz", 30)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("number", "step"), SIGNALS)
 @pytest.mark.parametrize("name", ["jc-agent", "jc-forkserver"])
 def test_job_survives_signal_to_agent_and_fork_server_at_every_step(
     arena: Arena, name: str, step: str, number: signal.Signals
