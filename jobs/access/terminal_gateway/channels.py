@@ -17,7 +17,10 @@ from jobs.backends.sessions import Ended, Session, SessionKind, SessionRequest, 
 
 READ_BYTES: Final = 64 * 1024
 REST_SECONDS: Final = 1.0
-"""After the end of the main process, output of what it left behind is carried for so long at the most."""
+"""After the end of the main process, a channel ends when nothing has come for so long.
+
+What it left behind may keep the output open; what it wrote itself may be slow to reach the client.
+"""
 
 SFTP: Final = "sftp"
 MOST_FORWARDS: Final = 200
@@ -55,13 +58,14 @@ async def serve(process: Process, job_session: JobSession) -> None:
     """Run what the client asks for, and carry until it ends.  Raises Shut."""
     session = await job_session.run(read_request(process))
     feeding = asyncio.ensure_future(_feed(process, session))
+    over = asyncio.Event()
     carrying = asyncio.gather(
-        _carry(session.read, process.stdout), _carry(session.read_error, process.stderr)
+        _carry(session.read, process.stdout, over), _carry(session.read_error, process.stderr, over)
     )
     try:
         ended = await session.wait()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(carrying, REST_SECONDS)
+        over.set()
+        await carrying
         _tell(process, ended)
     finally:
         feeding.cancel()
@@ -126,11 +130,27 @@ async def _feed(process: Process, session: Session) -> None:
         await session.write_eof()
 
 
-async def _carry(read: Callable[[int], Awaitable[bytes]], out: asyncssh.SSHWriter[bytes]) -> None:
+async def _carry(
+    read: Callable[[int], Awaitable[bytes]], out: asyncssh.SSHWriter[bytes], over: asyncio.Event
+) -> None:
     with suppress(OSError, asyncssh.Error):
-        while data := await read(READ_BYTES):
+        while data := await _read(read, over):
             out.write(data)
             await out.drain()
+
+
+async def _read(read: Callable[[int], Awaitable[bytes]], over: asyncio.Event) -> bytes:
+    """Return what comes next: nothing at the end, or when nothing comes for REST_SECONDS after `over`."""
+    reading = asyncio.ensure_future(read(READ_BYTES))
+    ending = asyncio.ensure_future(over.wait())
+    try:
+        await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            await asyncio.wait({reading}, timeout=REST_SECONDS)
+        return reading.result() if reading.done() else b""
+    finally:
+        reading.cancel()
+        ending.cancel()
 
 
 def _tell(process: Process, ended: Ended) -> None:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from django.conf import LazySettings
 
 from jobs.access import sshhost, sshkeys
-from jobs.access.terminal_gateway import server
+from jobs.access.terminal_gateway import channels, server
 from jobs.models import AccessSession, Event
 from tests import required
 from tests.jobs.access.terminal_gateway.conftest import EVERYWHERE, Client, People, Place, make_key, shells
@@ -56,6 +56,23 @@ def test_ssh_terminal_has_type_and_size_of_the_client(owner: Client, place: Plac
     size, term, tty = done.stdout.splitlines()
     assert len(size.split()) == 2
     assert (term, tty.startswith("/dev/pts/")) == ("vt100", True)
+
+
+@pytest.mark.parametrize("blocks", range(34, 38))
+def test_ssh_output_reaches_a_slow_client_whole(
+    owner: Client, place: Place, monkeypatch: pytest.MonkeyPatch, blocks: int
+) -> None:
+    """All between command and client is full when the command ends, or it ends while the client reads."""
+    monkeypatch.setattr(channels, "REST_SECONDS", 0.05)
+    size = blocks * 64 * 1024
+    line = f"head -c {size} /dev/zero; touch over; exit 3"
+    with running(owner.command("ssh", f"{place.login()}@127.0.0.1", line), stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        with suppress(AssertionError):
+            wait_for((place.work / "over").exists, 1)
+        time.sleep(0.3)  # it is the client's delay that is tested
+        assert len(client.stdout.read()) == size
+        assert client.wait(60) == 3
 
 
 def test_ssh_shell_reads_typed_commands(owner: Client, place: Place) -> None:
