@@ -20,6 +20,12 @@ OWNER = "console"
 PRIORITY = -10
 """Of the server's processes: each query of a test waits for them, behind all that the others compute."""
 
+SETTINGS = (
+    "max_connections=200",
+    *("jit=off", "autovacuum=off"),  # tables are small, and emptied again and again
+    *("wal_level=minimal", "max_wal_senders=0", "full_page_writes=off", "synchronous_commit=off"),
+)
+
 
 def find_programs() -> Path | None:
     """The folder with initdb and postgres: from the PATH, else the newest of Debian's."""
@@ -44,7 +50,7 @@ def server(programs: Path) -> Iterator[str]:
         initdb = [str(programs / "initdb"), "-D", str(data), *options]
         subprocess.run(initdb, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
         # -F: no fsync, nothing here outlives the tests.
-        options = ["-k", str(folder), "-h", "", "-F", "-c", "max_connections=200"]
+        options = ["-k", str(folder), "-h", "", "-F", *(word for each in SETTINGS for word in ("-c", each))]
         command = [str(programs / "postgres"), "-D", str(data), *options]
         with (
             (folder / "log").open("wb") as log,

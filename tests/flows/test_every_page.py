@@ -43,7 +43,8 @@ OTHERWISE_ON_A_PHONE = frozenset(
         *("nodes", "quotas", "settings", "start-pytorch"),
     }
 )
-"""The pages that have other elements there; each of the others is looked at for its width alone."""
+"""The pages that have other elements there; each of the others is looked at for its width alone, by making a
+wide window as narrow as a phone."""
 
 SEEN = frozenset({"new-helloworld", "new-environment", "new-resources", "start-search"})
 """Pages that differ from another one in where they are scrolled to, or in what was typed."""
@@ -111,31 +112,52 @@ def test_pages_are_accessible_and_fit_the_screen(
     """A wide screen turns dark while it shows a page, as it does in the evening."""
     found: list[tuple[str, str, str, list[str]]] = []
     shown = [each for each in {**pages(scenes), **DJANGOS_OWN}.items() if each[0] not in SEEN]
+    if share is None:
+        shown = [each for each in shown if each[0] in OTHERWISE_ON_A_PHONE]
     for name, address in shown if share is None else shown[share::SHARES]:
         screen.goto(address)
         screen.wait_for_load_state("load")
         if screen.locator("textarea[data-editor]").count():
             screen.locator(".cm-editor").first.wait_for(state="attached")  # on a phone it is behind the form
         expect(screen.locator(".htmx-request")).to_have_count(0)  # what is asked anew is greyed
-        width = screen.viewport_size["width"] if screen.viewport_size else 0
-        is_ours = not name.startswith("admin")  # how wide the admin is, is unfold's
-        if is_ours and screen.evaluate("document.documentElement.scrollWidth") > width:
-            found.append((name, look, "sticks out", []))
+        found += too_wide(screen, name, look)
+        found += violations(screen, name, look, WITHOUT_CONTRAST if look == "phone" else EVERYTHING)
         if look == "phone":
-            if name in OTHERWISE_ON_A_PHONE:
-                found += violations(screen, name, look, WITHOUT_CONTRAST)
             continue
-        found += violations(screen, name, look, EVERYTHING)
-        if name not in IN_THE_DARK:
-            continue
-        screen.emulate_media(color_scheme="dark")
-        if not screen.locator("html[data-bs-theme=dark], html.dark").count():
-            screen.reload()  # a page that follows the system only when it is loaded
-        expect(screen.locator("html[data-bs-theme=dark], html.dark")).to_have_count(1)
-        screen.evaluate(AT_REST)
-        found += violations(screen, name, "dark", CONTRAST)
-        screen.emulate_media(color_scheme="light")
+        if name in IN_THE_DARK:
+            found += in_the_dark(screen, name)
+        if name not in OTHERWISE_ON_A_PHONE:
+            found += on_a_phone(screen, name)
     assert found == []
+
+
+def too_wide(screen: Page, name: str, look: str) -> list[tuple[str, str, str, list[str]]]:
+    """Whether a page sticks out of the window; how wide the admin is, is unfold's."""
+    width = screen.viewport_size["width"] if screen.viewport_size else 0
+    if name.startswith("admin") or screen.evaluate("document.documentElement.scrollWidth") <= width:
+        return []
+    return [(name, look, "sticks out", [])]
+
+
+def in_the_dark(screen: Page, name: str) -> list[tuple[str, str, str, list[str]]]:
+    """What has too little contrast there."""
+    screen.emulate_media(color_scheme="dark")
+    if not screen.locator("html[data-bs-theme=dark], html.dark").count():
+        screen.reload()  # a page that follows the system only when it is loaded
+    expect(screen.locator("html[data-bs-theme=dark], html.dark")).to_have_count(1)
+    screen.evaluate(AT_REST)
+    found = violations(screen, name, "dark", CONTRAST)
+    screen.emulate_media(color_scheme="light")
+    return found
+
+
+def on_a_phone(screen: Page, name: str) -> list[tuple[str, str, str, list[str]]]:
+    """Whether a page is too wide for one."""
+    (width, height, _), (narrow, tall, _) = LOOKS["light"], LOOKS["phone"]
+    screen.set_viewport_size({"width": narrow, "height": tall})
+    found = too_wide(screen, name, "phone")
+    screen.set_viewport_size({"width": width, "height": height})
+    return found
 
 
 def violations(
