@@ -95,7 +95,7 @@ def pytest_configure() -> None:
     TransactionTestCase._fixture_teardown = empty_after_a_test  # type: ignore[attr-defined]
     utils.instrumented_test_render = _render  # type: ignore[attr-defined]
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STORAGES["staticfiles"] = {"BACKEND": "tests.static_files.UnhashedStorage"}
 
 
 def _render(template: Template, context: Context) -> str:
