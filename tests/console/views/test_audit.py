@@ -19,7 +19,7 @@ from tests.streams import taken
 
 @pytest.fixture
 def people(people: People) -> People:
-    """Mallory administers another workspace; Alice has an address and belongs to hers. The log knows of it."""
+    """The log has it that Mallory administers another workspace, and Alice has an address and her own."""
     elsewhere = Workspace.objects.create(slug="lab", name="Laboratory")
     Membership.objects.create(user=people.stranger, workspace=elsewhere, role=Role.ADMIN)
     Membership.objects.filter(user=people.owner).delete()
