@@ -451,6 +451,8 @@ WITH: dict[str, dict[str, Any]] = {
 """What an address needs besides its path."""
 
 PEOPLE = ("anonymous", "stranger", "member", "owner", "manager", "admin")
+FEWER = ("anonymous", "stranger", "owner", "admin")
+"""Who asks where everybody, or everybody who is signed in, is let in: other roles are between these."""
 
 LET_IN: dict[Audience, frozenset[str]] = {
     Audience.EVERYBODY: frozenset(PEOPLE),
@@ -737,7 +739,8 @@ def test_addresses_all_have_an_audience() -> None:
 @pytest.mark.parametrize("name", [name for name in ADDRESSES if name not in SIGN_OUT])
 def test_address_admits_exactly_its_audience(world: World, name: str) -> None:
     audience = ADDRESSES[name][1]
-    assert outcomes(world, name) == {who: expected(audience, who) for who in PEOPLE}
+    people = FEWER if audience in {E, S} else PEOPLE
+    assert outcomes(world, name, people) == {who: expected(audience, who) for who in people}
 
 
 def expected(audience: Audience, who: str) -> str:
@@ -755,12 +758,28 @@ def expected(audience: Audience, who: str) -> str:
     return "hidden" if who == "stranger" or audience is Audience.MINE else "refused"
 
 
+@pytest.fixture(scope="module")
+def pages() -> dict[tuple[str, str], tuple[int, str]]:
+    """Status and text of pages that were looked at, by person and address: many buttons lead to one."""
+    return {}
+
+
 @pytest.mark.parametrize("name", BUTTONS)
-def test_button_address_opened_directly_leads_to_a_page(world: World, name: str) -> None:
-    client = world.client("manager" if ADDRESSES[name][1] in {W, K} else "owner")
-    page = client.get(world.address(name), headers={"Accept": "text/html"}, follow=True)
-    assert page.status_code == 200
-    assert "<h1" in page.content.decode()
+def test_button_address_opened_directly_leads_to_a_page(
+    world: World, pages: dict[tuple[str, str], tuple[int, str]], name: str
+) -> None:
+    who = "manager" if ADDRESSES[name][1] in {W, K} else "owner"
+    client = world.client(who)
+    page = client.get(world.address(name), headers={"Accept": "text/html"})
+    status, text = page.status_code, page.content.decode()
+    if status in {301, 302}:
+        place = who, page.headers["Location"]
+        if place not in pages:
+            page = client.get(place[1], headers={"Accept": "text/html"}, follow=True)
+            pages[place] = page.status_code, page.content.decode()
+        status, text = pages[place]
+    assert status == 200
+    assert "<h1" in text
 
 
 @pytest.mark.parametrize("name", READ)
