@@ -24,7 +24,7 @@ def sign_in(client: Client, user: User) -> None:
     session[BACKEND_SESSION_KEY] = "console.sign_in.backends.LocalBackend"
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.create()
-    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
+    client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)
 
 
 def confirm(client: Client, valid_for: float = 0) -> Client:
