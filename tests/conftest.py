@@ -12,7 +12,9 @@ from unittest.mock import patch
 
 import django
 import pytest
+from django.template import Context, Template
 from django.test import SimpleTestCase
+from django.test.signals import template_rendered
 from django.utils import translation
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -83,16 +85,27 @@ patch("hypothesis.internal.conjecture.providers.is_local_module_file", lambda _p
 def pytest_configure() -> None:
     """What tests need otherwise than people: fast passwords, and static files that nobody has collected.
 
-    And a short end for those that commit.
+    And a short end for those that commit, and contexts of pages without those of their parts.
     """
     from django.conf import settings  # noqa: PLC0415  # they exist from here on
-    from django.test import TransactionTestCase  # noqa: PLC0415
+    from django.test import TransactionTestCase, utils  # noqa: PLC0415
 
     from tests.emptying import empty_after_a_test  # noqa: PLC0415
 
     TransactionTestCase._fixture_teardown = empty_after_a_test  # type: ignore[attr-defined]
+    utils.instrumented_test_render = _render  # type: ignore[attr-defined]
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STORAGES["staticfiles"] = {"BACKEND": "tests.static_files.UnhashedStorage"}
+
+
+def _render(template: Template, context: Context) -> str:
+    """Render a template; tell the test client of its context, unless another template includes it.
+
+    The client copies each context that it is told of: a page of settings includes a thousand parts.
+    """
+    if context.template is template:
+        template_rendered.send(sender=template, template=template, context=context)
+    return template.nodelist.render(context)
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def make_workspace(slug: str = "", *, members: dict[User, Role] | None = None, *
     slug = slug or f"workspace-{next(_numbers)}"
     workspace = Workspace.objects.create(slug=slug, **{"name": slug.title(), **columns})
     for user, role in (members or {}).items():
-        make_membership(user, workspace, role)
+        Membership.objects.create(user=user, workspace=workspace, role=role)
     return workspace
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from csp.decorators import csp_update
@@ -95,6 +96,18 @@ class ConsoleAdminSite(Site):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Colours come from a style sheet of ours: unfold would write a style element into every page."""
         return {**super().each_context(request), "colors": {}, "border_radius": None}
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the applications and their models by name, each name translated once.
+
+        Django sorts lazy names: each comparison translates both, a third of the time of a small page.
+        """
+        apps = self._build_app_dict(request, app_label)
+        for app in apps.values():
+            for model in app["models"]:
+                model["name"] = str(model["name"])
+            app["models"].sort(key=itemgetter("name"))
+        return sorted(apps.values(), key=lambda app: str(app["name"]).lower())
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
         """Every page of the admin has the admin's policy."""

@@ -11,7 +11,23 @@ from servestatic.storage import CompressedManifestStaticFilesStorage
 STAMP = ".collected"
 
 
-class HashedStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # published without types
+class RememberedAddresses:
+    """A storage that works out the address of each file once: a page has sixty, most of them the icons'."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._addresses: dict[str, str] = {}
+
+    def url(self, name: str | None, *args: Any, **kwargs: Any) -> str:
+        """Return the address of a file."""
+        if args or kwargs or name is None:
+            return str(super().url(name, *args, **kwargs))  # type: ignore[misc]  # a storage's
+        if name not in self._addresses:
+            self._addresses[name] = str(super().url(name))  # type: ignore[misc]  # a storage's
+        return self._addresses[name]
+
+
+class HashedStorage(RememberedAddresses, CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # no types
     """Our own modules import each other by their hashed names too, so that browsers may keep them for ever.
 
     Django can do so for all scripts or for none; others' scripts have comments that name no files of ours.
@@ -21,6 +37,11 @@ class HashedStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
         *CompressedManifestStaticFilesStorage.patterns,
         ("console/*.js", CompressedManifestStaticFilesStorage._js_module_import_aggregation_patterns[1]),  # noqa: SLF001
     )
+
+    def save_manifest(self) -> None:
+        """Write the names that were just made; addresses with earlier ones are forgotten."""
+        self._addresses.clear()
+        super().save_manifest()
 
 
 def collect_if_changed() -> None:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseBase
+from django.utils.translation import get_language
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from jobs.api.native import problems
 from jobs.api.native.examples import EXAMPLES
@@ -64,3 +73,37 @@ def _correct_type(response: dict[str, Any]) -> None:
     content = response.get("content", {})
     if content.get("application/json", {}).get("schema", {}).get("$ref") == _REFERENCE:
         response["content"] = _PROBLEM
+
+
+class Schema(SpectacularAPIView):
+    """The OpenAPI document, made once in a process for each format and language: it takes a second."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *_args: Any, **_kwargs: Any) -> HttpResponseBase:
+        """Return the document in the accepted format; an unusual query has it made anew."""
+        language = request.GET.get("lang") or get_language()
+        if set(request.GET) - {"lang"} or language not in dict(settings.LANGUAGES):
+            return self._make(request)
+        key = (language, request.accepted_renderer.media_type)
+        if key in _documents:
+            content, headers = _documents[key]
+            return HttpResponse(content, headers=headers)
+        response = self._make(request)
+        response.add_post_render_callback(partial(_keep, key))
+        return response
+
+    def _make(self, request: Request) -> Response:
+        response: Response = super().get(request)  # type: ignore[no-untyped-call]  # published without types
+        return response
+
+
+_documents: Final[dict[tuple[str, str], tuple[bytes, dict[str, str]]]] = {}
+"""Content and headers by language and media type."""
+
+
+def _keep(key: tuple[str, str], response: HttpResponse) -> None:
+    names = ("Content-Type", "Content-Disposition")
+    _documents[key] = response.content, {name: response.headers[name] for name in names}

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from quotas.models import Quota, Role, User
+from tests.confirmed import sign_in
 from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
 
 OTHERS = ("anonymous", "stranger", "member", "workspace admin", "staff")
@@ -19,7 +20,7 @@ def root(db: None) -> User:
 
 @pytest.fixture
 def admin(client: Client, root: User) -> Client:
-    client.force_login(root)
+    sign_in(client, root)
     return client
 
 
@@ -37,5 +38,5 @@ def client_of(who: str, quota: Quota) -> Client:
     user = make_user(who.replace(" ", "-"), is_staff=who == "staff")
     if who in {"member", "workspace admin"}:
         make_membership(user, quota.workspace, Role.ADMIN if who == "workspace admin" else Role.DEVELOPER)
-    client.force_login(user)
+    sign_in(client, user)
     return client

@@ -251,9 +251,9 @@ def test_logout_token_ends_all_sign_ins_of_its_user_once(provider: Provider) -> 
     assert tell(token) == 400, "once"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_logout_token_with_wrong_claims_ends_nothing(provider: Provider) -> None:
+    client = sign_in(provider)
+    wrong: tuple[dict[str, Any], ...] = (
         {"aud": "another"},
         {"iss": "http://evil.example"},
         {"events": {}},
@@ -262,12 +262,10 @@ def test_logout_token_ends_all_sign_ins_of_its_user_once(provider: Provider) -> 
         {"sub": None},
         {"iat": 1_000_000_000},
         {"jti": None},
-    ],
-)
-def test_logout_token_with_wrong_claims_ends_nothing(provider: Provider, changes: dict[str, Any]) -> None:
-    client = sign_in(provider)
-    assert tell(logout_token(provider, **changes)) == 400
-    assert is_in(client)
+    )
+    for changes in wrong:
+        assert tell(logout_token(provider, **changes)) == 400, changes
+        assert is_in(client), changes
 
 
 def test_logout_token_with_a_foreign_key_ends_nothing(provider: Provider) -> None:

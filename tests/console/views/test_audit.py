@@ -12,17 +12,20 @@ import pytest
 from quotas import audit
 from quotas.audit import origin
 from quotas.audit.origin import Origin
-from quotas.models import Action, AuditEntry, Role, Way
-from tests.factories import make_membership, make_workspace
+from quotas.models import Action, AuditEntry, Membership, Role, Way, Workspace
 from tests.jobs.web.conftest import People, browser, seen
 from tests.streams import taken
 
 
 @pytest.fixture
 def people(people: People) -> People:
-    """Bob has become an admin of another workspace, where the stranger is."""
-    elsewhere = make_workspace("lab", name="Laboratory")
-    make_membership(people.stranger, elsewhere, Role.ADMIN)
+    """The log has it that Mallory administers another workspace, and Alice has an address and her own."""
+    elsewhere = Workspace.objects.create(slug="lab", name="Laboratory")
+    Membership.objects.create(user=people.stranger, workspace=elsewhere, role=Role.ADMIN)
+    Membership.objects.filter(user=people.owner).delete()
+    Membership.objects.create(user=people.owner, workspace=people.quota.workspace)
+    people.owner.email = "alice@example.com"
+    people.owner.save()
     people.quota.gpus = 6
     people.quota.save()
     return people

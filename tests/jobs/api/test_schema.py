@@ -36,6 +36,19 @@ def test_openapi_schema_is_public(client: Client, db: None) -> None:
     assert b"openapi" in answer.content
 
 
+def test_openapi_schema_is_answered_alike_again_in_each_format(client: Client, db: None) -> None:
+    yaml, json_ = "application/vnd.oai.openapi", "application/vnd.oai.openapi+json"
+    answers = {
+        kind: [client.get(f"{V1}/schema", headers={"Accept": kind}) for _go in "12"] for kind in (yaml, json_)
+    }
+    for kind, (first, again) in answers.items():
+        assert again.headers["Content-Type"] == first.headers["Content-Type"]
+        assert again.headers["Content-Type"].startswith(kind)
+        assert again.headers["Vary"] == first.headers["Vary"]
+        assert again.content == first.content
+    assert json.loads(first.content)["openapi"]
+
+
 @pytest.mark.parametrize("status", [201, 400])
 def test_openapi_schema_matches_submit_answers(schema: dict[str, Any], people: People, status: int) -> None:
     answer = api(people.owner).submit(file() if status == 201 else "{}")

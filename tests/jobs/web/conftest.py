@@ -12,6 +12,7 @@ from django.test import Client
 from jobs.logs import log_store
 from jobs.models import Job, LogStream
 from quotas.models import Quota, Role, User
+from tests.confirmed import sign_in
 from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
 
 if TYPE_CHECKING:  # what the test client makes of a response has a name in the stubs only
@@ -49,7 +50,7 @@ def browser(user: User | None = None) -> Client:
     """A browser in which `user` has signed in."""
     client = Client()
     if user is not None:
-        client.force_login(user)
+        sign_in(client, user)
     return client
 
 
