@@ -1,5 +1,6 @@
 """Django's commands, with what is missing or wrong in the environment as a sentence, not a traceback."""
 
+import gc
 import os
 import sys
 
@@ -14,6 +15,8 @@ class AuditedCommands(ManagementUtility):
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command = super().fetch_command(subcommand)
+        gc.freeze()
+        gc.enable()
         from quotas.audit import origin  # noqa: PLC0415  # there are models from here on
 
         origin.begin_command(subcommand)
@@ -23,10 +26,13 @@ class AuditedCommands(ManagementUtility):
 def execute() -> int:
     """Run the command of this process's arguments; return its exit status."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    gc.disable()  # nearly all that is imported stays: looking for garbage among it takes long
     try:
         AuditedCommands(sys.argv).execute()
     except (EnvError, KeysMissing) as problem:
         sys.exit(str(problem))
     except KeyboardInterrupt:
         return 130
+    finally:
+        gc.enable()
     return 0
