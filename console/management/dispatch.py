@@ -17,10 +17,21 @@ class AuditedCommands(ManagementUtility):
         command = super().fetch_command(subcommand)
         gc.freeze()
         gc.enable()
+        if _is_ours(command) and command.requires_system_checks == "__all__":
+            command.requires_system_checks = ["console"]
         from quotas.audit import origin  # noqa: PLC0415  # there are models from here on
 
         origin.begin_command(subcommand)
         return command
+
+
+def _is_ours(command: BaseCommand) -> bool:
+    """Whether a command is one of the console's.
+
+    Before it, what may be wrong with an installation is checked. Checks of the code, which would import every
+    page, are the same everywhere: `manage.py check` makes them.
+    """
+    return type(command).__module__.startswith(("console.", "jobs.", "quotas."))
 
 
 def execute() -> int:
