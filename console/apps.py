@@ -25,8 +25,11 @@ class ConsoleConfig(AppConfig):
         measures.register()
 
 
-class ConsoleAdminConfig(admin.AdminConfig):
-    """Stands for `django.contrib.admin` in INSTALLED_APPS."""
+class ConsoleAdminConfig(admin.SimpleAdminConfig):
+    """Stands for `django.contrib.admin` in INSTALLED_APPS.
+
+    The admin's pages are imported with all other pages (`console.urls`): a command needs none of them.
+    """
 
     default = False
     default_site = "console.administration.adminsite.ConsoleAdminSite"

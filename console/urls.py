@@ -22,6 +22,8 @@ from console.views import (
     tokens,
 )
 
+admin.autodiscover()
+
 urlpatterns = [
     # First: programs ask most often, and one look tells whether it is for them.
     path("api/console/v1/", include("jobs.api.native.urls")),

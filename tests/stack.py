@@ -69,6 +69,8 @@ class Stack:
         self.run_command = [sys.executable, "-m", "console.run"]
         self.manage_command = [sys.executable, "manage.py"]
         self._process: subprocess.Popen[bytes] | None = None
+        # Certificates, which nobody shows here, are not read.
+        self._http = httpx.Client(timeout=5, trust_env=False, verify=False, headers={"Connection": "close"})
         if checkout == CHECKOUT:
             prepared.copy_home(self.home)
 
@@ -122,6 +124,7 @@ class Stack:
         try:
             self.stop()
         finally:
+            self._http.close()
             for process in self.processes():
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -133,9 +136,9 @@ class Stack:
         return self._process is None or self._process.poll() is not None
 
     def _answers(self, path: str) -> bool:
-        """Asked ten times a second: certificates, which nobody shows here, would be read each time."""
+        """Asked ten times a second."""
         try:
-            answer = httpx.get(self.base_url + path, timeout=5, trust_env=False, verify=False)
+            answer = self._http.get(self.base_url + path)
         except httpx.HTTPError:
             return False
         return answer.status_code == httpx.codes.OK

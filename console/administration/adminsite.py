@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from csp.decorators import csp_update
+from django.apps import AppConfig
+from django.contrib.admin import autodiscover
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
+from django.core.checks import CheckMessage
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -41,6 +44,11 @@ class ConsoleAdminSite(Site):
             raise PermissionDenied
         wanted = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)
         return redirect_to_login(wanted)
+
+    def check(self, app_configs: Sequence[AppConfig] | None) -> list[CheckMessage]:
+        """Check every page, which may not have been imported yet."""
+        autodiscover()
+        return list(super().check(app_configs))
 
     def extra_urls(self) -> list[URLPattern]:
         """Pages about the whole console, before those of single tables (unfold asks for them)."""

@@ -73,8 +73,9 @@ def gather() -> None:
     django.setup(set_prefix=False)
     for name in (*SHARED, *(path.rpartition(".")[0] for path in settings.MIDDLEWARE)):
         import_module(name)
-    gc.collect()
-    gc.freeze()  # a look for garbage would write to each object, and so copy the page that it lies on
+    # With the little garbage among it, which takes long to find. A look for garbage by a program would write
+    # to each object, and so copy the page that it lies on.
+    gc.freeze()
     gc.enable()
 
 

@@ -15,7 +15,7 @@ TROUBLE = 3  # short lives in a row that are worth a line
 
 def _to_itself() -> ssl.SSLContext:
     """This process asks itself, by an address that its certificate may not have."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
@@ -29,6 +29,10 @@ class TerminalMessages:
         self._url = url
         self._host = hosts[0].lstrip(".") if hosts else "localhost"
         self._message = message
+        # A proxy would not find this address. Built once, since it is asked ten times a second.
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=_to_itself())
+        )
         self._slow_at: float | None = time.monotonic() + SLOW_START
         self._look_at = 0.0
         self._ready = False
@@ -48,13 +52,10 @@ class TerminalMessages:
             self._tell_trouble()
 
     def _answers(self) -> bool:
-        # A proxy would not find this address, and CONSOLE_HOSTS may not have it.
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=_to_itself())
-        )
+        # CONSOLE_HOSTS may not have this address.
         request = urllib.request.Request(f"{self._url}/readyz", headers={"Host": self._host})  # noqa: S310
         try:
-            with opener.open(request, timeout=1):
+            with self._opener.open(request, timeout=1):
                 return True
         except OSError:  # URLError and HTTPError are of this kind
             return False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+# Its own admin is registered first, so that it can be taken back.
+import auditlog.admin  # noqa: F401
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest

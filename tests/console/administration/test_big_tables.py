@@ -16,6 +16,7 @@ from quotas.admin.paging import UncountedPaginator
 from quotas.models import User
 from tests.factories import make_job
 
+django_admin.autodiscover()
 pytestmark = pytest.mark.django_db
 
 BIG = sorted(

@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.admin import site
+from django.contrib.admin import autodiscover, site
 from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
@@ -24,6 +24,7 @@ from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
 from tests.jobs.conftest import Place, queued, spec
 
+autodiscover()
 pytestmark = pytest.mark.django_db
 
 JOBS, NODES = "/admin/jobs/job/", "/admin/quotas/node/"
