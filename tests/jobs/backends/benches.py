@@ -32,6 +32,9 @@ CHECKOUT = Path(__file__).parents[3]
 SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "storage", "options", "egress")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 AGENT = "jc-agent"
+ENGINE_S = 0.1
+"""Seconds between two questions to an engine: each starts a program, beside which its jobs run."""
+
 MARKS = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
 """Variables that name the attempt of a process."""
 
@@ -150,7 +153,7 @@ def wait_until_over(backend: Backend, handle: Handle, timeout: float = 60) -> Ob
         assert isinstance(seen, Observation), "gone"
         return seen if seen.state in TERMINAL else None
 
-    seen = wait_for(over, timeout)
+    seen = wait_for(over, timeout, interval=ENGINE_S if backend.has_scheduler else 0.02)
     assert seen is not None
     return seen
 
