@@ -377,7 +377,7 @@ def _start(slurm: Slurm) -> None:
     slurm.start_rest()
     for name in NODES:
         slurm.start_node(name)
-    wait_for(slurm.ready, PATIENCE_S)
+    wait_for(slurm.ready, PATIENCE_S, 0.1)
 
 
 def _lay_out(slurm: Slurm) -> None:

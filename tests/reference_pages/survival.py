@@ -10,8 +10,7 @@ from itertools import permutations
 from typing import Final
 
 from jobs import dialects
-from jobs.dialects.base import Refused
-from jobs.dialects.document import Document
+from jobs.dialects.base import Refused, Rendered
 from jobs.spec import JobSpec
 from tests.reference_pages.paths import holds, values_at
 from tests.reference_pages.probes import Probe, probes, spec
@@ -42,22 +41,40 @@ class Between:
     target: str
 
 
+_written: Final[dict[tuple[str, str], Rendered]] = {}
+"""By dialect and JobSpec: most probes say the same after one conversion, and go through all the others."""
+
+
+def written(name: str, wanted: JobSpec) -> Rendered:
+    """Return `wanted` written in a dialect; nothing of it may be changed."""
+    key = name, wanted.model_dump_json()
+    if key not in _written:
+        _written[key] = dialects.get(name).render(wanted, {})
+    return _written[key]
+
+
 def through(name: str, wanted: JobSpec) -> JobSpec:
     """`wanted` written in a dialect and read again; raises Refused where the text lacks what it needs."""
-    dialect = dialects.get(name)
-    return dialect.parse(Document(dialect.render(wanted, {}).text)).spec
+    return written(name, wanted).document.parsed.spec
 
 
 def _natively(name: str, wanted: JobSpec) -> JobSpec | None:
     """The same, as the dialect's own system reads it; None where that can't read it."""
     try:
-        return dialects.remove_ours(dialects.get(name).render(wanted, {}).document).parsed.spec
+        return dialects.remove_ours(written(name, wanted).document).parsed.spec
     except Refused:
         return None
 
 
 def fate(probe: Probe, name: str) -> Fate:
     """What becomes of the probe in one dialect."""
+    return _fate(probe.path, probe.spec.model_dump_json(), name)
+
+
+@cache
+def _fate(path: str, text: str, name: str) -> Fate:
+    """What becomes of the probe at `path` whose JobSpec is `text`."""
+    probe = Probe(path, JobSpec.model_validate_json(text))
     wanted = values_at(probe.spec, probe.path)
     try:
         read = through(name, probe.spec)

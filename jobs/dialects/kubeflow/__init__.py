@@ -25,8 +25,9 @@ from jobs.spec import JobSpec
 FIELDS: Final = rows(keys.for_tables())
 """Every key of a manifest, one row each; those of all roles stand under the worker of a PyTorchJob."""
 
-_KIND: Final = re.compile(r"[\"']?\bkind[\"']?[ ]*:[ ]*[\"']?(PyTorchJob|TFJob|MPIJob|XGBoostJob)\b")
-_GROUP: Final = re.compile(r"[\"']?\bapiVersion[\"']?[ ]*:[ ]*[\"']?kubeflow\.org/")
+# The boundary stands behind its word: Python finds a pattern sooner that begins with plain text.
+_KIND: Final = re.compile(r"kind(?<=\bkind)[\"']?[ ]*:[ ]*[\"']?(PyTorchJob|TFJob|MPIJob|XGBoostJob)\b")
+_GROUP: Final = re.compile(r"apiVersion(?<=\bapiVersion)[\"']?[ ]*:[ ]*[\"']?kubeflow\.org/")
 
 
 class Kubeflow(YamlDialect):

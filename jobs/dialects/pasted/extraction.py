@@ -37,7 +37,7 @@ DEEPEST: Final = 3
 _Attempt: TypeAlias = Callable[[], Layer | None]
 
 _FENCE_LINE: Final = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
-_DICT: Final = re.compile(r"\s*(?:[A-Za-z_]\w*[ \t]*=[ \t]*)?\{")
+_DICT: Final = re.compile(r"\s*+(?:[A-Za-z_]\w*[ \t]*=[ \t]*)?\{")
 _PYTHONIC: Final = re.compile(r"[{\[,:(]\s*'|[:,\[]\s*(?:True|False|None)\b|#|\A\s*[A-Za-z_]")
 _SHELL_SCRIPT: Final = re.compile(r"\ufeff?\s*#!(?!.*python)")
 
@@ -75,7 +75,8 @@ def _attempts(document: Document, deepest: int) -> Iterator[_Attempt]:
         return  # as most texts are: nothing more is looked for
     if _DICT.match(text) and _PYTHONIC.search(text) and not _is_document(document):
         yield partial(python_code.of_dict, text)
-    may_be_call, has_fence = python_code.CALL.search(text), _FENCE_LINE.search(text)
+    has_fence = ("```" in text or "~~~" in text) and _FENCE_LINE.search(text)
+    may_be_call = python_code.CALL.search(text)
     if (may_be_call or has_fence) and not _SHELL_SCRIPT.match(text) and not _is_document(document):
         if has_fence:
             yield partial(_of_fence, text, deepest)

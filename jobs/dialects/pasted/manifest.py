@@ -17,7 +17,9 @@ from jobs.dialects.source import Source
 from jobs.dialects.spans import Node, escape, find, split
 from jobs.dialects.yaml_text.rules import KUBERNETES
 
-SEEN: Final = re.compile(r"\bapiVersion[\"']?\s*:\s*[\"']?batch/v1\b")
+SEEN: Final = re.compile(r"apiVersion(?<=\bapiVersion)[\"']?\s*:\s*[\"']?batch/v1\b")
+"""The boundary stands behind its word: Python finds a pattern sooner that begins with plain text."""
+
 BACKOFF: Final = 6
 """How often Kubernetes starts a failed pod of a Job again, where nothing is said."""
 

@@ -18,12 +18,12 @@ from jobs.dialects.record import short
 
 _NUMBER: Final = r"(?:\d{1,6}[ \t]*)?"
 _HEAD: Final = re.compile(
-    rf"\s*{_NUMBER}(?:POST|PUT)[ \t]+\S+(?:[ \t]+HTTP/[\d.]+)?[ \t]*(?:\r?\n|\Z)", re.IGNORECASE
+    rf"\s*+{_NUMBER}(?:POST|PUT)[ \t]+\S+(?:[ \t]+HTTP/[\d.]+)?[ \t]*(?:\r?\n|\Z)", re.IGNORECASE
 )
 _FIELD: Final = re.compile(rf"{_NUMBER}[A-Za-z][A-Za-z0-9-]*[ \t]*:[^\r\n]*(?:\r?\n|\Z)|[ \t]*\r?\n")
 _BODY: Final = re.compile(rf"[ \t]*{_NUMBER}\{{")
 _BRACKETS: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
-_CURL: Final = re.compile(r"\s*(?:\$[ \t]+)?curl(?=\s)")
+_CURL: Final = re.compile(r"\s*+(?:\$[ \t]+)?curl(?=\s)")
 _DATA: Final = frozenset({"-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json"})
 _JOINED: Final = re.compile(r"(?P<option>--(?:data(?:-raw|-binary|-ascii)?|json)=|-d)(?=.)", re.DOTALL)
 
@@ -157,7 +157,7 @@ def _ansi(inner: re.Match[str]) -> str:
 
 
 _DOCKER: Final = re.compile(
-    r"\s*(?:\$[ \t]+)?(?:sudo[ \t]+)?(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?run(?=\s)"
+    r"\s*+(?:\$[ \t]+)?(?:sudo[ \t]+)?(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?run(?=\s)"
 )
 # fmt: off
 _VALUED: Final = frozenset({

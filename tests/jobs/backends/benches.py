@@ -6,17 +6,18 @@ Each backend has a bench; the contract is written against `Bench` alone.
 from __future__ import annotations
 
 import itertools
-import json
+import multiprocessing
 import os
 import secrets
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+from jobs import faults as faults_module
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
@@ -31,6 +32,9 @@ CHECKOUT = Path(__file__).parents[3]
 SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "storage", "options", "egress")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 AGENT = "jc-agent"
+ENGINE_S = 0.1
+"""Seconds between two questions to an engine: each starts a program, beside which its jobs run."""
+
 MARKS = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
 """Variables that name the attempt of a process."""
 
@@ -79,34 +83,50 @@ class Bench(Protocol):
 class Submitter:
     """Another worker; `answer` waits for the handle it got."""
 
-    process: subprocess.Popen[str]
+    process: ForkProcess
+    handle: Connection
 
     def answer(self, timeout: float = 60) -> Handle:
-        out, _ = self.process.communicate(timeout=timeout)
-        assert self.process.returncode == 0, f"the submitter ended with {self.process.returncode}"
-        return Handle(json.loads(out)["handle"])
+        assert self.handle.poll(timeout), "the submitter says nothing"
+        try:
+            return Handle(self.handle.recv())
+        except EOFError:
+            raise AssertionError(f"the submitter ended with {self.end()}") from None
 
     def thaw(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
+        if self.process.is_alive() and self.process.pid:
+            os.kill(self.process.pid, signal.SIGCONT)
 
-    def end(self) -> None:
+    def end(self) -> int | None:
         """Let it end, however it does."""
         self.thaw()
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.join(60)
+        assert not self.process.is_alive()
+        return self.process.exitcode
 
 
 def submitter(told: dict[str, Any], faults: Path | None) -> Submitter:
-    """Start another worker that submits what it is told."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.jobs.backends.submitter", json.dumps(told)],
-        cwd=CHECKOUT,
-        env={**os.environ, **({"CONSOLE_FAULTS": str(faults)} if faults else {})},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return Submitter(process)
+    """Start another worker that submits what it is told.
+
+    It is a copy of this process: one that begins anew imports for longer than it submits.
+    """
+    from tests.jobs.backends import submitter as other  # noqa: PLC0415 it imports this module
+
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_submit, args=(other.submit, told, faults, theirs))
+    process.start()
+    theirs.close()
+    return Submitter(process, ours)
+
+
+def _submit(
+    submit: Callable[[dict[str, Any]], Handle], told: dict[str, Any], faults: Path | None, answer: Connection
+) -> None:
+    """Submit in another worker, which `faults` are for."""
+    if faults:
+        os.environ["CONSOLE_FAULTS"] = faults_module.FOLDER = str(faults)  # type: ignore[misc]
+    answer.send(submit(told))
 
 
 def as_told(submission: Submission) -> dict[str, Any]:
@@ -133,7 +153,7 @@ def wait_until_over(backend: Backend, handle: Handle, timeout: float = 60) -> Ob
         assert isinstance(seen, Observation), "gone"
         return seen if seen.state in TERMINAL else None
 
-    seen = wait_for(over, timeout)
+    seen = wait_for(over, timeout, interval=ENGINE_S if backend.has_scheduler else 0.02)
     assert seen is not None
     return seen
 
@@ -160,6 +180,7 @@ class LocalBench:
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
+        self.submitters: list[Submitter] = []
         self.installation = f"b{secrets.token_hex(3)}"
         self.home = self.folder / "home"
         self.judge = self.folder / "judge"
@@ -200,7 +221,8 @@ class LocalBench:
                 "python": self.config.python,
             },
         }
-        return submitter(told, faults)
+        self.submitters.append(submitter(told, faults))
+        return self.submitters[-1]
 
     def faults_on_the_way(self) -> list[str]:
         return ["local.before_lock", "local.locked", "local.claimed", "local.accepted", "local.launched"]

@@ -17,7 +17,16 @@ from jobs.backends.base import Handle, Person, Submission
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import JobSpec, Resources, RoleSpec
-from tests.jobs.backends.benches import SUBMITTED, Submitter, all_pids, as_told, role, submitter, text_of
+from tests.jobs.backends.benches import (
+    ENGINE_S,
+    SUBMITTED,
+    Submitter,
+    all_pids,
+    as_told,
+    role,
+    submitter,
+    text_of,
+)
 from tests.slurm import NODES, Slurm
 from tests.waiting import wait_for
 
@@ -142,4 +151,4 @@ class SlurmBench:
             with suppress(subprocess.CalledProcessError):  # it has ended meanwhile
                 self.slurm.call("scancel", "--full", "--signal=KILL", number)
                 self.slurm.call("scancel", number)
-        wait_for(self.slurm.ready)
+        wait_for(self.slurm.ready, interval=ENGINE_S)

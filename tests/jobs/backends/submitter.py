@@ -1,13 +1,11 @@
-"""Another worker that submits: started by tests that freeze or kill it on the way."""
+"""What another worker does that submits: tests freeze or kill it on the way."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from jobs.backends.base import Backend, Person, Submission
+from jobs.backends.base import Backend, Handle, Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.slurm.config import SlurmConfig
@@ -17,12 +15,12 @@ from jobs.spec import JobSpec
 from tests.jobs.backends.slurm_bench import Releasing
 
 
-def main(told: dict[str, Any]) -> None:
-    """Submit what is told and print the handle."""
+def submit(told: dict[str, Any]) -> Handle:
+    """Submit what is told."""
     fields = dict(told["submission"])
     fields["spec"] = JobSpec.model_validate_json(fields["spec"])
     fields["person"] = Person(**fields["person"])
-    sys.stdout.write(json.dumps({"handle": backend(told).submit(Submission(**fields))}))
+    return backend(told).submit(Submission(**fields))
 
 
 def backend(told: dict[str, Any]) -> Backend:
@@ -36,7 +34,3 @@ def backend(told: dict[str, Any]) -> Backend:
     )
     config["isolation"] = Isolation(config["isolation"]) if config["isolation"] else None
     return LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

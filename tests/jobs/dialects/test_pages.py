@@ -6,12 +6,11 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
-from jobs.dialects.document import Document
 from tests.reference_pages.__main__ import COMMITTED, Page, build, find_gaps, find_stale, write
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, paths, values_at
 from tests.reference_pages.probes import SAYS, probes, spec
-from tests.reference_pages.survival import WHOLE, Fate, fate, fates
+from tests.reference_pages.survival import WHOLE, Fate, fate, fates, through, written
 
 BARE = spec({})
 
@@ -54,7 +53,7 @@ def test_probes_set_their_own_value_at_every_path() -> None:
 @pytest.mark.parametrize("name", dialects.NAMES)
 def test_losses_are_named_by_their_path(name: str) -> None:
     for probe in probes():
-        notes = dialects.get(name).render(probe.spec, {}).notes
+        notes = written(name, probe.spec).notes
         named = {
             ".".join(part for part in note.pointer.split("/")[1:] if not part.isdigit()) for note in notes
         }
@@ -84,8 +83,7 @@ def test_job_without_time_limit_never_gets_one(name: str) -> None:
     for probe in probes():
         if probe.spec.time_limit_s is None:
             try:
-                dialect = dialects.get(name)
-                assert dialect.parse(Document(dialect.render(probe.spec, {}).text)).spec.time_limit_s is None
+                assert through(name, probe.spec).time_limit_s is None
             except Refused:
                 continue
 

@@ -187,7 +187,8 @@ def _again(bench: LocalBench, submission: Submission, handle: Handle) -> Observa
         try:
             bench.backend.submit(submission)
         except Exception:  # noqa: BLE001 another submitter is frozen, holding the lock
-            _thaw(_submitters(bench))
+            for submitter in bench.submitters:
+                submitter.thaw()
             return None
     seen = bench.backend.observe([handle])[handle]
     assert isinstance(seen, Observation)
@@ -198,10 +199,6 @@ def _thaw(pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-
-
-def _submitters(bench: LocalBench) -> list[int]:
-    return [pid for pid in bench.processes() if "submitter" in Path(f"/proc/{pid}/cmdline").read_text()]
 
 
 def _check_the_end(bench: LocalBench, handle: Handle, seen: Observation, point: str, how: str) -> None:

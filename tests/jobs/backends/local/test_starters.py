@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def test_sweep_starter_uses_given_learning_rate(local: LocalBench) -> None:
     assert "learning rate 0.01, batch size 32, seed 1" in logs(local, handle, seen)["Worker-0"]
 
 
+@cache
 def has_torch() -> bool:
     """Whether the system's python can import it."""
     if not SYSTEM_PYTHON.exists():
