@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +30,7 @@ from quotas.clusters import inventory
 from quotas.models import Action, AuditEntry, Membership, Node, NodeState, Quota, Role, User, Way
 from tests.factories import (
     PASSWORD,
+    audited,
     make_cluster,
     make_job,
     make_membership,
@@ -40,6 +42,12 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 CANARY = "c4n4ry-do-not-show"
+
+
+@pytest.fixture(autouse=True)
+def _factories_are_audited() -> Iterator[None]:
+    with audited():
+        yield
 
 
 def last(**columns: Any) -> AuditEntry:
