@@ -97,13 +97,23 @@ def make_user(username: str = "", *, admin: bool = False, **columns: Any) -> Use
     return make(name, password=PASSWORD, **columns)
 
 
+def make_users(*names: str, admin: str) -> list[User]:
+    """People of these names and a superuser, by one statement: what most tests of pages begin with."""
+    users = [User(username=name) for name in names]
+    users.append(User(username=admin, is_staff=True, is_superuser=True))
+    for user in users:
+        user.set_password(PASSWORD)
+    return User.objects.bulk_create(users)
+
+
 @_outside_the_audit_log
 def make_workspace(slug: str = "", *, members: dict[User, Role] | None = None, **columns: Any) -> Workspace:
     """A workspace with `members` in their roles."""
     slug = slug or f"workspace-{next(_numbers)}"
     workspace = Workspace.objects.create(slug=slug, **{"name": slug.title(), **columns})
-    for user, role in (members or {}).items():
-        Membership.objects.create(user=user, workspace=workspace, role=role)
+    Membership.objects.bulk_create(
+        Membership(user=user, workspace=workspace, role=role) for user, role in (members or {}).items()
+    )
     return workspace
 
 

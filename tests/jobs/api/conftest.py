@@ -16,7 +16,7 @@ from jobs.models import Job
 from jobs.states import State
 from quotas.accounts import tokens
 from quotas.models import Quota, Role, User
-from tests.factories import make_cluster, make_job, make_membership, make_quota, make_user, make_workspace
+from tests.factories import make_cluster, make_job, make_quota, make_users, make_workspace
 
 V1 = "/api/console/v1"
 
@@ -58,11 +58,11 @@ class People:
 
 @pytest.fixture
 def people(db: None) -> People:
-    owner, member, manager, stranger = (make_user(name) for name in ("olga", "mei", "otto", "sam"))
+    owner, member, manager, stranger, admin = make_users("olga", "mei", "otto", "sam", admin="root")
     roles = {owner: Role.DEVELOPER, member: Role.DEVELOPER, manager: Role.ADMIN}
     quota = make_quota(make_workspace("vision", members=roles), make_cluster("local"), "default")
-    make_membership(stranger, make_workspace("speech"))
-    return People(owner, member, manager, stranger, make_user("root", admin=True), quota)
+    make_workspace("speech", members={stranger: Role.DEVELOPER})
+    return People(owner, member, manager, stranger, admin, quota)
 
 
 @pytest.fixture

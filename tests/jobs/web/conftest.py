@@ -13,7 +13,7 @@ from jobs.logs import log_store
 from jobs.models import Job, LogStream
 from quotas.models import Quota, Role, User
 from tests.confirmed import sign_in
-from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
+from tests.factories import make_cluster, make_quota, make_users, make_workspace
 
 if TYPE_CHECKING:  # what the test client makes of a response has a name in the stubs only
     from django.test.client import _MonkeyPatchedWSGIResponse as Response
@@ -35,15 +35,15 @@ class People:
 
 @pytest.fixture
 def people(db: None) -> People:
-    owner, member, manager, stranger = (make_user(name) for name in ("alice", "bob", "carol", "mallory"))
+    owner, member, manager, stranger, admin = make_users("alice", "bob", "carol", "mallory", admin="root")
     workspace = make_workspace(
         "vision",
         name="Vision",
         members={owner: Role.DEVELOPER, member: Role.DEVELOPER, manager: Role.ADMIN},
     )
     quota = make_quota(workspace, make_cluster("local", name="This machine"), "default", name="Default")
-    make_membership(stranger, make_workspace("elsewhere"))
-    return People(owner, member, manager, stranger, make_user("root", admin=True), quota)
+    make_workspace("elsewhere", members={stranger: Role.DEVELOPER})
+    return People(owner, member, manager, stranger, admin, quota)
 
 
 def browser(user: User | None = None) -> Client:
