@@ -1,4 +1,7 @@
-"""Our `dlc` against a whole console: what PAI-DLC's page does with its command line."""
+"""Our `dlc`, and a terminal of the SDK, against a whole console.
+
+The commands are those of PAI-DLC's page.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from websockets.sync.client import connect
 
+from tests.clients.test_dlc_services_sdk import NEWEST, run_client
 from tests.scenes import MACHINE
 from tests.seeds import FOLDER
 from tests.stack import ADMIN, Stack, running
@@ -175,3 +181,35 @@ def test_revoked_key_is_refused(dlc: Dlc, stack: Stack) -> None:
         "access_keys.revoke(row.user, row.pk)\n"
     )
     assert "InvalidAccessKeyId.NotFound" in dlc.run("get", "job", *flags).stderr
+
+
+WAITING: Final = {
+    "DisplayName": "hello",
+    "JobType": "PyTorchJob",
+    "JobSpecs": [{"Type": "Worker", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "512Mi"}}],
+    "UserCommand": "echo up; exec sleep 600",
+}
+
+
+def test_sdk_opens_a_terminal_of_a_whole_console(stack: Stack) -> None:
+    key = json.loads(stack.manage("issue_access_key", ADMIN))
+    with closing(stack.client()) as client:
+        body = {"file": json.dumps(WAITING)}
+        answer = client.post("/api/console/v1/jobs", json=body)
+        assert answer.is_success, answer.text
+        job = answer.json()["id"]
+        wait_for(lambda: client.get(f"/api/console/v1/jobs/{job}").json()["state"] == "RUNNING", 120, 0.2)
+    (terminal,) = run_client(
+        NEWEST,
+        "say(client.get_web_terminal(JOB, POD, models.GetWebTerminalRequest()).body)",
+        ENDPOINT=stack.base_url.removeprefix("http://"),
+        ALIBABA_CLOUD_ACCESS_KEY_ID=key["access_key_id"],
+        ALIBABA_CLOUD_ACCESS_KEY_SECRET=key["access_key_secret"],
+        JOB=f"dlc{job}",
+        POD=f"dlc{job}-worker-0",
+    )
+    with connect(terminal["WebTerminalUrl"], proxy=None) as socket:
+        socket.send(json.dumps({"operation": "stdin", "data": "echo in''side; exit\r"}))
+        shown = ""
+        while "inside" not in shown:
+            shown += json.loads(socket.recv(timeout=60))["data"]

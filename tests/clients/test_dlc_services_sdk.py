@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any, Final
 
 import pytest
 from django.utils import timezone
-from websockets.sync.client import connect
 
 from jobs.models import Job, ReplicaUsage, SanityCheck
 from jobs.states import State
@@ -28,8 +26,6 @@ from tests.factories import (
     replica_of,
 )
 from tests.serving import web_server
-from tests.stack import running
-from tests.waiting import wait_for
 
 RELEASES: Final = ("1.4.0", "1.4.17", "1.11.6")
 NEWEST: Final = "1.11.6"
@@ -275,36 +271,3 @@ refused(client.create_ray_history_server, models.CreateRayHistoryServerRequest(w
 """
     )
     assert [each["code"] for each in errors] == ["UnsupportedOperation"] * 7
-
-
-WAITING: Final = {
-    "DisplayName": "hello",
-    "JobType": "PyTorchJob",
-    "JobSpecs": [{"Type": "Worker", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "512Mi"}}],
-    "UserCommand": "echo up; exec sleep 600",
-}
-
-
-def test_sdk_opens_a_terminal_of_a_whole_console() -> None:
-    with running() as stack:
-        key = json.loads(stack.manage("issue_access_key", "admin"))
-        with closing(stack.client()) as client:
-            body = {"file": json.dumps(WAITING)}
-            answer = client.post("/api/console/v1/jobs", json=body)
-            assert answer.is_success, answer.text
-            job = answer.json()["id"]
-            wait_for(lambda: client.get(f"/api/console/v1/jobs/{job}").json()["state"] == "RUNNING", 120)
-        (terminal,) = run_client(
-            NEWEST,
-            "say(client.get_web_terminal(JOB, POD, models.GetWebTerminalRequest()).body)",
-            ENDPOINT=stack.base_url.removeprefix("http://"),
-            ALIBABA_CLOUD_ACCESS_KEY_ID=key["access_key_id"],
-            ALIBABA_CLOUD_ACCESS_KEY_SECRET=key["access_key_secret"],
-            JOB=f"dlc{job}",
-            POD=f"dlc{job}-worker-0",
-        )
-        with connect(terminal["WebTerminalUrl"], proxy=None) as socket:
-            socket.send(json.dumps({"operation": "stdin", "data": "echo in''side; exit\r"}))
-            shown = ""
-            while "inside" not in shown:
-                shown += json.loads(socket.recv(timeout=60))["data"]
