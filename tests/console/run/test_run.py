@@ -271,6 +271,7 @@ def test_killed_runner_leaves_no_processes_next_start_takes_over_and_single_sigt
         stack.crash()
         stack.start()
         assert wait_for(lambda: not any(map(lives, before)), STARTS)
+        stack.wait_until("/healthz")  # it may have been the first start's programs that answered
         assert stack.printed().count("First admin") == 1
         running = programs_of(stack)
         pids = {process.pid for process in running}

@@ -5,6 +5,7 @@ Each backend has a bench; the contract is written against `Bench` alone.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import multiprocessing
 import os
@@ -116,6 +117,7 @@ def submitter(told: dict[str, Any], faults: Path | None) -> Submitter:
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_submit, args=(other.submit, told, faults, theirs))
     process.start()
+    atexit.register(process.kill)  # else this process waits at its end for one that a failed test left frozen
     theirs.close()
     return Submitter(process, ours)
 
