@@ -59,8 +59,8 @@ class ReplicaHandle:
 
     @property
     def running(self) -> bool:
-        """Tell whether its command was started and has not ended."""
-        return self.started is not None and self.exit is None
+        """Tell whether its command was started and has not ended; one that never will be was not."""
+        return self.started is not None and layout.NEVER not in self.started and self.exit is None
 
     @property
     def held(self) -> bool:

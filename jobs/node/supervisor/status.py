@@ -119,7 +119,7 @@ def _replica(one: ReplicaHandle) -> dict[str, Any]:
             "ended_at": one.exit.ended_at,
         }
     else:
-        value["state"] = ReplicaState.RUNNING if one.started else ReplicaState.WAITING
+        value["state"] = ReplicaState.RUNNING if one.running else ReplicaState.WAITING
     if one.started and "at" in one.started:
         names = ("at", "limits", "image_used", "commit")
         value |= {name: one.started[name] for name in names if name in one.started}

@@ -28,7 +28,7 @@ from jobs.node.supervisor.readiness_probe import Answer, ReadinessProbe, Target
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.spec import Port
 from jobs.states import PortSource, Unready
-from tests.jobs.backends.benches import LocalBench, replica, role
+from tests.jobs.backends.benches import LocalBench, replica, role, wait_until_over
 from tests.ports import free_port
 from tests.waiting import wait_for
 
@@ -102,6 +102,20 @@ def seen_now(bench: LocalBench, handle: Handle, monkeypatch: pytest.MonkeyPatch)
 
 def wait_until_listening(port: int) -> None:
     wait_for(lambda: any(one.port == port for one in listening_sockets.list_listeners()))
+
+
+def test_replica_that_will_never_start_has_no_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was to come before its command failed, and its end has not been written yet."""
+    bench = LocalBench(tmp_path)
+    try:
+        handle = bench.backend.submit(bench.submission(role("true", ports=(Port(label="web"),))))
+        wait_until_over(bench.backend, handle)
+        [place] = (bench.attempt(handle) / "replicas").iterdir()
+        (place / layout.STARTED).write_text(json.dumps({layout.NEVER: True}))
+        (place / layout.EXIT).unlink()
+        assert seen_now(bench, handle, monkeypatch) == []
+    finally:
+        bench.close()
 
 
 # --- announced -------------------------------------------------------------------------------------------
