@@ -1,7 +1,7 @@
 """Rows for tests, as the console itself would have left them: each function makes one, and what it needs.
 
 Every argument may be left out.  Keyword arguments that a function does not name are columns of its model.
-The audit log has none of it, unless `audited` says so: writing that takes twice as long as the rows themselves.
+The audit log has none of it, unless `audited` says so: writing it takes longer than the rows themselves.
 """
 
 from __future__ import annotations
