@@ -45,6 +45,8 @@ exec(compile(LIBRARY, "/x/site-packages/torch/distributed/c10d.py", "exec"), glo
 
 
 def fail():
+    while not (saved / f"step-{step}").exists():
+        time.sleep(0.05)
     if fault == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif fault == "stop":
@@ -80,7 +82,8 @@ for step in range(first, STEPS):
         (saved / "next.tmp").write_text(str(step + 1))
         (saved / "next.tmp").rename(saved / f"step-{step + 1}")
 """.replace("STEPS", str(STEPS)).replace("FAULT_AT", str(FAULT_AT))
-"""Two ranks in step; the first saves after each.  At its first try the second one meets the fault."""
+"""Two ranks in step; the first saves after each.  At its first try the second one meets the fault, once all
+steps before are saved."""
 
 RESTARTS: Final = "--enable-job-restart=True --max-num-of-job-restart=5"
 
