@@ -4,12 +4,16 @@ import time
 
 import pytest
 from celery import Celery
+from celery.fixups.django import DjangoWorkerFixup
+from celery.signals import task_postrun
 from django.conf import settings
+from django.db import connection
 from kombu.exceptions import OperationalError
 
 from console import beat
 from console.celery import app
 from console.configuration.servers import celery_broker
+from jobs import tasks
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,25 @@ def test_send_task_fails_fast_when_the_broker_is_away(url: str) -> None:
 def test_celery_reads_and_writes_only_json() -> None:
     assert app.conf.accept_content == ["json"]
     assert app.conf.task_serializer == "json"
+
+
+@pytest.mark.django_db
+def test_worker_keeps_its_connection_between_tasks() -> None:
+    worker = DjangoWorkerFixup(app)
+    connection.ensure_connection()
+    kept = connection.connection
+    worker.on_task_prerun(tasks.sweep)
+    worker.on_task_postrun(tasks.sweep)
+    assert connection.connection is kept
+
+
+@pytest.mark.django_db(transaction=True)
+def test_worker_closes_an_unusable_connection_behind_a_task() -> None:
+    connection.ensure_connection()
+    connection.errors_occurred = True
+    connection.close_at = 0.0
+    task_postrun.send(tasks.sweep)
+    assert connection.connection is None
 
 
 def test_celery_stores_no_results() -> None:
