@@ -22,7 +22,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.browser
 
 JUPYTER: Final = (SEEDS / "jupyter.json").read_text(encoding="utf-8")
-START_S: Final = 60
+START_S: Final = 150
 
 NEW_NOTEBOOK: Final = """async () => {
   const [, xsrf] = /_xsrf=([^;]+)/.exec(document.cookie);

@@ -209,7 +209,7 @@ def _identities(attempt: Path) -> dict[str, int]:
         pids["agent"] = agent["process"]["pid"]
     pids["replica"] = min(pid for pid, parent in processes.parents().items() if parent == pids["wrapper"])
     if (attempt / layout.PASTA).exists():
-        pids["pasta"] = int((attempt / layout.PASTA).read_text())
+        pids["pasta"] = int((attempt / layout.PASTA).read_text() or 0)  # it writes its number a moment later
     return pids
 
 
