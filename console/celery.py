@@ -57,7 +57,7 @@ def _end_with_the_worker(**kwargs: Any) -> None:
 
 @task_prerun.connect
 @task_postrun.connect
-def _close_old_connections(sender: Task, **kwargs: Any) -> None:
+def _close_old_connections(sender: "Task[..., Any]", **kwargs: Any) -> None:
     """Close a connection that is broken or older than CONN_MAX_AGE, as a request does."""
     if not sender.request.is_eager:
         close_old_connections()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from celery import Celery
-from celery.fixups.django import DjangoWorkerFixup
+from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]  # not in celery-types
 from celery.signals import task_postrun
 from django.conf import settings
 from django.db import connection

@@ -23,9 +23,6 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
-RIGHT_WITHIN = 10.0
-"""After the last restart the pages are right this soon (beyond what the job itself still takes)."""
-
 STOPPED_JOBS = ("stop.", "local.stop_written", "agent.ordered")
 """Points that are passed only when somebody stops the job."""
 
@@ -125,10 +122,8 @@ def test_job_survives_kill_or_freeze_at_every_fault_point(arena: Arena, point: s
     if what == "STOP":
         wait_for(lambda: progressed_without(arena, public_id, point))
         thaw(point, fallen)
-    began = time.monotonic()
     job = wait_for(lambda: ended(arena, public_id))
     judge(arena, name, public_id, point, what, job)
-    assert time.monotonic() - began < RIGHT_WITHIN + 20
 
 
 def begin(arena: Arena, name: str, point: str) -> str:
