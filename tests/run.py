@@ -333,7 +333,7 @@ def main() -> int:
 
 
 def run(parts: list[Part], memory: Path) -> int:
-    """These parts, three at a time, and what is to be said of them; 1 when one failed."""
+    """These parts, two at a time, and what is to be said of them; 1 when one failed."""
     end = time.monotonic() + 60 * ALL_MINUTES
     also = frozenset(part.name for part in parts if not part.missing())
     gos = [

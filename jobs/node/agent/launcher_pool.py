@@ -190,8 +190,8 @@ class LauncherPool:
     async def _start(self, one: ReplicaHandle) -> None:
         """Send a wrapper out once it is the replica's turn, and let the next one have it after the start.
 
-        Nothing is done where one is on its way: a start that was ordered while the agent took the attempt over
-        is one too.
+        Nothing is done where one is on its way: a start that was ordered while the agent took the attempt
+        over is one too.
         """
         async with self._launcher.starts:
             if self.ending or not self._waits(one) or one.place.position in self._ordered:
