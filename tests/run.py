@@ -75,7 +75,7 @@ SIDE_BY_SIDE = 2
 """Parts at a time: with three, all take a quarter more of the two cores for the same."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
-ALL_MINUTES = 95
+ALL_MINUTES = 85
 """The budget of all parts together, on two cores."""
 SHOWN = 20
 """Names of failed tests at the end, for each part."""
