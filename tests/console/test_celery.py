@@ -34,7 +34,7 @@ def test_celery_reads_and_writes_only_json() -> None:
     assert app.conf.task_serializer == "json"
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_worker_keeps_its_connection_between_tasks() -> None:
     worker = DjangoWorkerFixup(app)
     connection.ensure_connection()

@@ -75,6 +75,11 @@ def test_ssh_output_reaches_a_slow_client_whole(
         assert client.wait(60) == 3
 
 
+def test_ssh_command_ends_though_what_it_left_holds_its_output_open(owner: Client, place: Place) -> None:
+    done = owner.ssh(place, "sleep 603 & echo in; exit 3")
+    assert (done.stdout, done.returncode) == ("in\n", 3)
+
+
 def test_ssh_shell_reads_typed_commands(owner: Client, place: Place) -> None:
     done = owner.ssh(place, input="cd /tmp; pwd; exit 4\n")
     assert (done.stdout, done.returncode) == ("/tmp\n", 4)
