@@ -8,7 +8,7 @@ and refuse unknown keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
@@ -361,6 +361,9 @@ class PodContainer(Model):
     env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
 
 
+_ELASTIC: Final = frozenset({Framework.ELASTIC_BATCH, Framework.PYTORCH})
+
+
 class RoleSpec(Model):
     """`replicas` equal processes or containers running `command` in a shell.
 
@@ -467,6 +470,22 @@ class JobSpec(Model):
         """Return the number of replicas of the whole job."""
         return sum(role.replicas for role in self.roles)
 
+    def least_replicas(self, role: RoleSpec) -> int | None:
+        """Return with how many replicas of a role the job may start; None where all of them are needed.
+
+        Only an elastic job goes on without some: one of ElasticBatch, or one of PyTorch of which replicas may
+        fail (`jobs.node.frameworks.pytorch`).
+        """
+        tolerated = role.completion.min_failed
+        if self.framework not in _ELASTIC or tolerated is None or tolerated == 1:
+            return None
+        return max(1, role.replicas - tolerated + 1)
+
+    def with_counts(self, counts: Sequence[int]) -> JobSpec:
+        """Return the job with so many replicas of each role, in their order, and the same minimum of them."""
+        roles = (_with_count(role, count) for role, count in zip(self.roles, counts, strict=True))
+        return self.model_copy(update={"roles": tuple(roles)})
+
     @property
     def restarts_replicas(self) -> bool:
         """Tell whether a failed replica may be started again alone.
@@ -476,6 +495,18 @@ class JobSpec(Model):
         tolerance = self.fault_tolerance
         is_asked = tolerance.enabled and tolerance.restart_scope is RestartScope.REPLICA
         return is_asked and not self.sanity_check.enabled and self.framework is not Framework.SLURM
+
+
+def _with_count(role: RoleSpec, count: int) -> RoleSpec:
+    fewer, completion = role.replicas - count, role.completion
+    failed, succeeded = completion.min_failed, completion.min_succeeded
+    changed = completion.model_copy(
+        update={
+            "min_failed": None if failed is None else max(1, failed - fewer),
+            "min_succeeded": None if succeeded is None else min(succeeded, count),
+        }
+    )
+    return role.model_copy(update={"replicas": count, "completion": changed})
 
 
 @dataclass(frozen=True, slots=True)

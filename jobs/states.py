@@ -85,6 +85,7 @@ class EndKind(StrEnum):
     PREEMPTION = "preemption"
     DRAIN = "drain"
     REQUEUE = "requeue"
+    GROWTH = "growth"
     IDLE = "idle"
     EARLY_STOP = "early_stop"
     FAULT = "fault"
@@ -144,6 +145,7 @@ class ReasonCode(StrEnum):
     PREEMPTED = "preempted"
     DRAINED = "drained"
     REQUEUED = "requeued"
+    GROWTH = "growth"
     IDLE = "idle"
     EARLY_STOP = "early_stop"
     HANG = "hang"
@@ -226,6 +228,7 @@ ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
         ReasonCode.PREEMPTED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.REQUEUED: EndEffect(State.STOPPED, Retry.TRANSIENT),
+        ReasonCode.GROWTH: EndEffect(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.IDLE: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.EARLY_STOP: EndEffect(State.STOPPED, Retry.NEVER),
         ReasonCode.HANG: EndEffect(State.FAILED, Retry.COUNTED),
@@ -270,6 +273,7 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.PREEMPTION: ReasonCode.PREEMPTED,
         EndKind.DRAIN: ReasonCode.DRAINED,
         EndKind.REQUEUE: ReasonCode.REQUEUED,
+        EndKind.GROWTH: ReasonCode.GROWTH,
         EndKind.IDLE: ReasonCode.IDLE,
         EndKind.EARLY_STOP: ReasonCode.EARLY_STOP,
         EndKind.FAULT: ReasonCode.HANG,

@@ -57,12 +57,21 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`count` equal replicas: on the nodes `only` alone, where any are named, and on none of `never`."""
+    """`count` equal replicas: on the nodes `only` alone, where any are named, and on none of `never`.
+
+    Of an elastic part `least` of them are enough to start; None where all of them are needed.
+    """
 
     count: int
     each: Amounts
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    least: int | None = None
+
+    @property
+    def spare(self) -> int:
+        """How many of the replicas are not needed to start."""
+        return 0 if self.least is None else max(0, self.count - self.least)
 
     def may_use(self, node: str) -> bool:
         """Whether a replica may be on a node."""
@@ -74,18 +83,18 @@ class Part:
         return bool(self.only or self.never)
 
     def to_json(self) -> list[Any]:
-        """As stored in a JSON column: short, as long as any node will do."""
-        names = {"only": list(self.only), "never": list(self.never)}
-        where = [{key: named for key, named in names.items() if named}] if self.is_choosy else []
-        return [self.count, self.each.to_json(), *where]
+        """As stored in a JSON column: short, as long as any node will do for all of them."""
+        terms = {"only": list(self.only), "never": list(self.never), "least": self.least}
+        stored = {key: value for key, value in terms.items() if value}
+        return [self.count, self.each.to_json(), *([stored] if stored else [])]
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Self:
         """The inverse of `to_json`."""
-        count, each, *where = value
-        named = where[0] if where else {}
-        only, never = tuple(named.get("only", ())), tuple(named.get("never", ()))
-        return cls(count, Amounts.from_json(each), only, never)
+        count, each, *rest = value
+        terms = rest[0] if rest else {}
+        only, never = tuple(terms.get("only", ())), tuple(terms.get("never", ()))
+        return cls(count, Amounts.from_json(each), only, never, terms.get("least"))
 
 
 def total(parts: Iterable[Amounts]) -> Amounts:

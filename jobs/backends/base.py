@@ -496,6 +496,14 @@ class CredentialFiles(Protocol):
         """Replace the credentials, the answer for SDKs as JSON; remove them with an empty text."""
 
 
+@runtime_checkable
+class Checkpointing(Protocol):
+    """A backend whose jobs save checkpoints where the console sees them."""
+
+    def find_checkpoint(self, handle: Handle) -> Checkpoint | None:
+        """Return the checkpoint from which the job would resume now; None where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     """The nodes that were tried, and what an admin has to repair, as sentences.

@@ -62,6 +62,9 @@ def outlook(cluster_name: str, outcome: Trial) -> str:
     """Return one sentence on whether a job that is not submitted yet would start."""
     if outcome.verdict is None:
         nodes = ", ".join(node for node, _amounts in outcome.decision.placement)
+        if outcome.decision.counts is not None:
+            text = _("Can start now on %(nodes)s, with %(replicas)s replicas.")
+            return text % {"nodes": nodes, "replicas": sum(outcome.decision.counts)}
         text = _("Can start now on %(nodes)s.") if nodes else _("Can be submitted to %(cluster)s now.")
         return text % {"nodes": nodes, "cluster": cluster_name}
     why = current_reason(cluster_name, outcome.verdict)

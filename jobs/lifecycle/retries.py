@@ -8,8 +8,10 @@ from typing import Final
 from jobs.spec import RestartCondition, RetryPolicy
 from jobs.states import ENDINGS, EndKind, Reason, ReasonCode, Retry, State
 
-RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN, EndKind.REQUEUE})
+RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN, EndKind.REQUEUE, EndKind.GROWTH})
 """Ends that the scheduler wanted: the job comes back."""
+
+_ALWAYS: Final = frozenset({(EndKind.REQUEUE, ReasonCode.REQUEUED), (EndKind.GROWTH, ReasonCode.GROWTH)})
 
 _FIRST_RETRIED_CODE: Final = 128
 """Exit codes below it are permanent errors (Kubeflow's restartPolicy ExitCode)."""
@@ -27,9 +29,9 @@ def kind_of(policy: RetryPolicy, code: ReasonCode) -> Retry:
 def should_retry(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None) -> bool:
     """Tell whether to try again after `code`, when `counted` earlier ends already counted.
 
-    A person's stop is final; preemption and draining bring the job back, and requeueing always does.
+    A person's stop is final; preemption and draining bring the job back, requeueing and growing always do.
     """
-    if end is EndKind.REQUEUE and code is ReasonCode.REQUEUED:
+    if (end, code) in _ALWAYS:
         return True
     if end is not None and end not in RETURNING:
         return False

@@ -38,7 +38,7 @@ def event_message(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str
     if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.REORDERED, Event.Kind.TOLD}:
         return _by_admin(kind, params)
     found = {Event.Kind.ALERT: alert_message, Event.Kind.FAULT: faults.decision_message}.get(kind)
-    return found(params) if found else (_plain(kind), _detail(params))
+    return found(params) if found else (_plain(kind, params), _detail(params))
 
 
 def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
@@ -95,7 +95,9 @@ def _detail(params: Mapping[str, Any]) -> str:
     return str(params.get("checkpoint") or "") or _reason(params)
 
 
-def _plain(kind: Event.Kind) -> str:
+def _plain(kind: Event.Kind, params: Mapping[str, Any]) -> str:
+    if kind is Event.Kind.ADMITTED and params.get("replicas"):
+        return _("Resources reserved for %(replicas)s of %(all)s replicas") % params
     words = {
         Event.Kind.SUBMITTED: _("Submitted"),
         Event.Kind.QUEUED_AGAIN: _("Queued for another attempt"),
@@ -130,6 +132,7 @@ def _end_wanted(kind: str) -> str:
         EndKind.PREEMPTION: _("Preempted"),
         EndKind.DRAIN: _("Stop requested: the node is being drained"),
         EndKind.REQUEUE: _("Stop requested: the job is queued again"),
+        EndKind.GROWTH: _("Stop requested: the job restarts with more replicas"),
         EndKind.IDLE: _("Stop requested: the job is not using its resources"),
         EndKind.EARLY_STOP: _("Stopped early by the median rule of its sweep"),
         EndKind.FAULT: _("Fault detected: the attempt is ended"),

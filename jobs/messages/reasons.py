@@ -286,6 +286,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Stopped and queued again by %(by)s."),
         _("Stopped and queued again by an admin."),
     ),
+    ReasonCode.GROWTH: (_("Restarted with more replicas."),),
     ReasonCode.IDLE: (
         _("Stopped after %(time)s of not using its resources; the owner had been warned."),
         _("Stopped for not using its resources; the owner had been warned."),

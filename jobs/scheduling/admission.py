@@ -11,10 +11,11 @@ from jobs.faults import fault
 from jobs.lifecycle import pending_reasons, transitions
 from jobs.live import bus
 from jobs.models import Attempt, Event, Job
+from jobs.scheduling import elastic_growth
 from jobs.states import TERMINAL, EndKind, Phase, Reason, ReasonCode, State
 from quotas import admission, ledger
 from quotas.admission import queue_snapshot, snapshot
-from quotas.admission.decisions import NODE
+from quotas.admission.decisions import GROWTH, NODE
 from quotas.admission.queue_snapshot import Verdict
 from quotas.models import Cluster, Request
 
@@ -28,10 +29,11 @@ def admit(cluster_id: int) -> int:
 
     On a cluster that takes no jobs nothing changes.
     """
+    growing = elastic_growth.find_growing(cluster_id)
     with ledger.lock_cluster(cluster_id) as cluster:
         if not cluster.enabled:
             return 0
-        now = snapshot.take(cluster)
+        now = snapshot.take(cluster, growing=growing)
         before = queue_snapshot.queue_of(cluster_id)
         if not (now.waiting or now.apart or before.verdicts or now.holdings):
             return 0
@@ -77,17 +79,24 @@ def _begin(starting: Sequence[admission.Decision]) -> int:
     }
     ledger.reserve_all(
         [
-            ledger.Granted(request, decisions[request.holder].placement, decisions[request.holder].borrowed)
+            ledger.Granted(
+                request,
+                decisions[request.holder].placement,
+                decisions[request.holder].borrowed,
+                decisions[request.holder].counts,
+            )
             for request in Request.objects.filter(holder__in=begun)
         ]
     )
-    transitions.apply_to_all(
-        list(begun.values()),
-        State.SUBMITTING,
-        Reason(ReasonCode.SENDING),
-        phase=Phase.CREATING,
-        event=Event.Kind.ADMITTED,
-    )
+    alike: dict[str, tuple[Reason, list[Job]]] = {}
+    for holder, job in begun.items():
+        counts = decisions[holder].counts
+        some = {} if counts is None else {"replicas": sum(counts), "all": job.replicas_total}
+        alike.setdefault(str(some), (Reason(ReasonCode.SENDING, some), []))[1].append(job)
+    for reason, jobs_alike in alike.values():
+        transitions.apply_to_all(
+            jobs_alike, State.SUBMITTING, reason, phase=Phase.CREATING, event=Event.Kind.ADMITTED
+        )
     return len(begun)
 
 
@@ -95,7 +104,7 @@ def _take_back(attempt: Attempt, taken: admission.TakeBack) -> None:
     """Ask for the attempt's end; its job's retry policy decides what follows."""
     if State(attempt.job.state) in TERMINAL:
         return
-    kind = EndKind.DRAIN if taken.cause == NODE else EndKind.PREEMPTION
+    kind = {NODE: EndKind.DRAIN, GROWTH: EndKind.GROWTH}.get(taken.cause, EndKind.PREEMPTION)
     if transitions.want_end(attempt.job, attempt, kind):
         log.info("taken_back", attempt=attempt.key, cause=taken.cause, by=taken.for_holder)
 

@@ -62,10 +62,13 @@ ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
 
 def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     """Write the rows of a run that begins, of each attempt: every replica, waiting, and its log, empty."""
+    counts = ledger.granted_counts([attempt.key for attempt in attempts])
     replicas = [
         Replica(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
         for attempt in attempts
-        for ordinal, (role, index) in enumerate(_list_replicas(attempt.job.file.spec))
+        for ordinal, (role, index) in enumerate(
+            _list_replicas(attempt.job.file.spec, counts.get(attempt.key))
+        )
     ]
     streams = [
         LogStream(attempt=replica.attempt, run=run, role=replica.role, index=replica.index)
@@ -78,8 +81,11 @@ def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     training_metrics.follow(attempts, run)
 
 
-def _list_replicas(spec: JobSpec) -> Iterator[tuple[str, int]]:
-    return ((role.name, index) for role in spec.roles for index in range(role.replicas))
+def _list_replicas(spec: JobSpec, counts: Sequence[int] | None) -> Iterator[tuple[str, int]]:
+    wanted = [role.replicas for role in spec.roles] if counts is None else counts
+    return (
+        (role.name, index) for role, count in zip(spec.roles, wanted, strict=True) for index in range(count)
+    )
 
 
 def assign(row: Model, values: Mapping[str, Any]) -> bool:

@@ -322,6 +322,9 @@ def _submission(
     """Return the attempt's complete submission, with its secrets; it runs on none of the `avoided` nodes."""
     job = attempt.job
     spec = node_checks.adapt(job.file.spec, attempt)
+    counts = ledger.granted_counts([attempt.key]).get(attempt.key)
+    if counts is not None:
+        spec = spec.with_counts(counts)
     if avoided:
         spec = faulty_nodes.exclude_nodes(spec, avoided)
     options = builder.options_of(job.dialect, job.file.extras)

@@ -28,7 +28,11 @@ def parts_of(spec: JobSpec, known: Mapping[str, str] | None = None) -> list[ledg
         known = gputypes.names() if any(role.resources.gpus for role in spec.roles) else {}
     return [
         ledger.Part(
-            ask.replicas, gputypes.canonicalize(amounts_of(ask), known), role.nodes.only, role.nodes.never
+            ask.replicas,
+            gputypes.canonicalize(amounts_of(ask), known),
+            role.nodes.only,
+            role.nodes.never,
+            spec.least_replicas(role),
         )
         for ask, role in zip(resource_requests(spec), spec.roles, strict=True)
     ]

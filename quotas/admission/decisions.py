@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from quotas.admission import bids
@@ -34,8 +36,10 @@ LIMIT_REASONS = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON})
 
 _Key = tuple[ResourceShape, tuple[tuple[str, int], ...]]
 
-PRICE, NODE, OWNER = "price", "node", "owner"
-"""Why something is taken back: its bid, its node, or somebody who has a right to it."""
+PRICE, NODE, OWNER, GROWTH = "price", "node", "owner", "growth"
+"""Why something is taken back: its bid, its node, somebody who has a right to it, or room for more replicas
+of its own.
+"""
 
 
 def decide(snapshot: Snapshot) -> Outcome:
@@ -113,6 +117,8 @@ class _Pass:
 
     def _without_end(self, request: Waiting) -> tuple[Why, Params] | None:
         """Why it could not start whatever ends, or becomes free."""
+        if not self.snapshot.by_engine:
+            request = _with_fewer(request, request.shape.spare)
         never = None if self._may_borrow(request) else self._ever(request)
         if never is not None or self.snapshot.by_engine:
             return never
@@ -152,6 +158,7 @@ class _Pass:
         others += [request for request in self._in_order(entitled) if not self._decide_within_limits(request)]
         for request in self._in_order(others):
             self._idle(request)
+        self._grow()
         room = tuple((each.name, each.amounts()) for each in self.open.rooms.values())
         return Outcome((*self.decisions, *self.snapshot.apart), tuple(self.taken_back), room)
 
@@ -200,6 +207,7 @@ class _Pass:
 
     def _decide_within_limits(self, request: Waiting) -> bool:
         """Decide about a request that counts against its quota; False when it may only borrow."""
+        request = self._fit(request, self._can_start)
         never = self._ever(request)
         over = never or self._exceeded_limit(request)
         if over is not None and self._may_borrow(request):
@@ -215,6 +223,25 @@ class _Pass:
         if not self._start(request):
             self._queue(request)
         return True
+
+    def _fit(self, request: Waiting, can_start: Callable[[Waiting], bool]) -> Waiting:
+        """Return an elastic request with the replicas that can start now, or with as few as it needs."""
+        spare = request.shape.spare
+        fewer = bisect_left(range(spare), True, key=lambda count: can_start(_with_fewer(request, count)))
+        return _with_fewer(request, fewer)
+
+    def _can_start(self, request: Waiting) -> bool:
+        """Whether it would start now, within its limits and beside what is set aside."""
+        over = self._ever(request) or self._impossible(request) or self._exceeded_limit(request)
+        if over is not None:
+            return False
+        return self._find_placement("open", request, self._drawable_types(request)) is not None
+
+    def _can_start_idle(self, request: Waiting) -> bool:
+        """Whether it would start now on what nobody else waits for."""
+        if self.accounts[request.quota_id].preemptible:
+            return self._can_start(request)
+        return self._impossible(request) is None and self._find_placement("open", request) is not None
 
     def _may_borrow(self, request: Waiting) -> bool:
         account = self.accounts[request.quota_id]
@@ -337,6 +364,7 @@ class _Pass:
 
     def _idle(self, request: Waiting) -> None:
         """Decide about a borrower, or a bidder for preemptible resources: only what nobody else waits for."""
+        request = self._fit(request, self._can_start_idle)
         account = self.accounts[request.quota_id]
         over: tuple[Why, Params] | None = None
         if account.preemptible:
@@ -365,6 +393,46 @@ class _Pass:
         if account.preemptible:
             self._count_in(request, amounts)
         self._admit(request, placement, amounts, borrowed=not account.preemptible)
+
+    # --- who may have more ---
+
+    def _grow(self) -> None:
+        """Have elastic holders end that would start again with more replicas, while nobody waits for room."""
+        if self.ahead:
+            return
+        leaving = {each.holder for each in self.taken_back}
+        for holding in self.snapshot.holdings:
+            if (
+                holding.holder in self.snapshot.growing
+                and not holding.coming
+                and holding.holder not in leaving
+            ):
+                more = self._find_growth(holding)
+                if more is not None:
+                    self.open.give(more, -1)
+                    self.taken_back.append(TakeBack(holding.holder, GROWTH))
+
+    def _find_growth(self, holding: HeldResources) -> Placement | None:
+        """Return where one more replica of a holder would find room within its limits; None for nowhere."""
+        shape, counts = holding.shape, holding.counts
+        if shape is None or counts is None or holding.quota_id not in self.accounts:
+            return None
+        lacking = next(
+            (part for part, has in zip(shape.parts, counts, strict=True) if has < part.count), None
+        )
+        if lacking is None:
+            return None
+        larger = shape.without(max(0, sum(shape.counts) - sum(counts) - 1))
+        others = [each for each in self.snapshot.holdings if each is not holding]
+        usage = QuotaUsage(self.accounts, others, self.everything.gpus)
+        request = Waiting(holding.holder, holding.quota_id, larger, owner_id=holding.owner_id)
+        if not holding.borrowed and usage.refuses(request) is not None:
+            return None
+        one = ResourceShape((replace(lacking, count=1, least=None),))
+        placement = self.placer.place(self.open, one)
+        if placement is not None:
+            self.open.give(placement)
+        return placement
 
     # --- what all of them need ---
 
@@ -428,6 +496,7 @@ class _Pass:
                 borrowed=borrowed,
                 quota_id=request.quota_id,
                 gpus=request.shape.gpu_count,
+                counts=request.counts,
             )
         )
 
@@ -541,6 +610,14 @@ class _Pass:
         if bound:
             return {"nodes": _names(bound)}
         return {"shunned": _names(dict.fromkeys(name for part in shape.parts for name in part.never))}
+
+
+def _with_fewer(request: Waiting, fewer: int) -> Waiting:
+    """Return an elastic request for so many replicas less; the same one for none."""
+    if not fewer:
+        return request
+    smaller = request.shape.without(fewer)
+    return replace(request, shape=smaller, counts=smaller.counts)
 
 
 def _names(nodes: Iterable[str]) -> str:

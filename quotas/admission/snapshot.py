@@ -48,10 +48,17 @@ from quotas.models import (
 from quotas.models.limits import LEAST_RUNNING_S
 
 
-def take(cluster: Cluster, now: datetime | None = None, *, asking: User | None = None) -> Snapshot:
+def take(
+    cluster: Cluster,
+    now: datetime | None = None,
+    *,
+    asking: User | None = None,
+    growing: Collection[str] = (),
+) -> Snapshot:
     """Everything that admission needs to know of the cluster; a fixed number of queries.
 
-    The limits of one person are those of whoever waits, and of who is `asking`.
+    The limits of one person are those of whoever waits, and of who is `asking`.  `growing` are holders that
+    may be restarted with more replicas now.
     """
     now = now or timezone.now()
     shapes = Shapes()
@@ -84,6 +91,7 @@ def take(cluster: Cluster, now: datetime | None = None, *, asking: User | None =
         apart=apart,
         frozen=cluster.frozen_why if cluster.frozen_at is not None else None,
         windows=windows_of(cluster, now),
+        growing=frozenset(growing),
     )
 
 
@@ -133,13 +141,16 @@ def preview_window(row: Maintenance, now: datetime | None = None) -> WindowPrevi
 
 
 def restless() -> set[int]:
-    """The clusters where something may have to be taken back though nobody waits: a price, a drained node."""
+    """The clusters where something may have to be taken back though nobody waits: a price, a drained node, or
+    an elastic holder that has fewer replicas than it wants.
+    """
     held = Reservation.objects.filter(active=True)
     priced = held.filter(quota__source=Source.PREEMPTIBLE, cluster__prices__isnull=False)
     drained = Node.objects.filter(state=NodeState.DRAINING, empty_by__lte=Now())
     return {
         *priced.order_by().values_list("cluster_id", flat=True),
         *drained.values_list("cluster_id", flat=True),
+        *held.filter(counts__isnull=False).order_by().values_list("cluster_id", flat=True),
     }
 
 
@@ -158,9 +169,13 @@ class Shapes:
                 each.get("cpu_milli", 0),
                 each.get("memory_mib", 0),
                 *sorted(each.get("gpus", {}).items()),
-                *((key, tuple(names)) for named in where for key, names in sorted(named.items())),
+                *(
+                    (key, tuple(value) if isinstance(value, list) else value)
+                    for terms in rest
+                    for key, value in sorted(terms.items())
+                ),
             )
-            for count, each, *where in rows
+            for count, each, *rest in rows
         )
         shape = self._made.get(key)
         if shape is None:
@@ -192,8 +207,8 @@ def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list
     )
     line, apart = [], []
     for row in rows:
-        holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, *ranks = row[:11]
-        held, others, at = row[11:]
+        holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids = row[:9]
+        cluster_rank, workspace_rank, held, others, at = row[9:]
         aside = apart_of(holder, quota_id, held=held, others=others, not_before=at, now=now.timestamp())
         if aside is not None:
             apart.append(aside)
@@ -209,7 +224,8 @@ def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list
                 declared_s,
                 idle,
                 tuple(Bid(**bid) for bid in bids),
-                *ranks,
+                cluster_rank,
+                workspace_rank,
             )
         )
     return line, apart
@@ -251,6 +267,7 @@ def _to_holding(row: Reservation, shapes: Shapes, least_s: float) -> HeldResourc
         ends_at=begun.timestamp() + request.declared_s if request.declared_s else None,
         safe_until=begun.timestamp() + least_s,
         shape=shapes.of(request.parts),
+        counts=None if row.counts is None else tuple(row.counts),
         bids=tuple(Bid(**bid) for bid in request.bids),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -143,6 +143,31 @@ class ResourceShape:
         return any(part.is_choosy for part in self.parts)
 
     @cached_property
+    def spare(self) -> int:
+        """How many of its replicas are not needed to start."""
+        return sum(part.spare for part in self.parts)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of replicas of each part."""
+        return tuple(part.count for part in self.parts)
+
+    def without(self, fewer: int) -> ResourceShape:
+        """The shape with so many replicas less, at most `spare`: those of the last parts first."""
+        if fewer not in self._smaller:
+            parts, left = [], fewer
+            for part in reversed(self.parts):
+                taken = min(left, part.spare)
+                parts.append(replace(part, count=part.count - taken))
+                left -= taken
+            self._smaller[fewer] = ResourceShape(tuple(reversed(parts)))
+        return self._smaller[fewer] if fewer else self
+
+    @cached_property
+    def _smaller(self) -> dict[int, ResourceShape]:
+        return {}
+
+    @cached_property
     def anywhere(self) -> ResourceShape:
         """The same, if every node would do."""
         return ResourceShape(tuple(Part(part.count, part.each) for part in self.parts))
@@ -167,6 +192,7 @@ class Waiting:
     """One request that waits for all of its shape at once (a gang).
 
     The ranks are an order that admins set: the highest is first on the cluster, or of its workspace.
+    `counts` are those of its shape where that is smaller than what was asked for.
     """
 
     holder: str
@@ -180,13 +206,15 @@ class Waiting:
     bids: tuple[Bid, ...] = ()
     cluster_rank: int = 0
     workspace_rank: int = 0
+    counts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeldResources:
     """The amounts of an active reservation by node; `ends_at` is its declared end, None without one.
 
-    Until `safe_until` nobody with a right to what it borrows may have it back.
+    Until `safe_until` nobody with a right to what it borrows may have it back.  `counts` are the replicas of
+    each part of its shape, None where it has all of them.
     """
 
     holder: str
@@ -203,13 +231,15 @@ class HeldResources:
     safe_until: float = 0.0
     shape: ResourceShape | None = None
     bids: tuple[Bid, ...] = ()
+    counts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The decision about a request: a placement (node, amounts), or why it waits.
 
-    `params` fill the sentence (`wanted`, `free`, `kind`, `ahead` …).
+    `params` fill the sentence (`wanted`, `free`, `kind`, `ahead` …).  `counts` are the replicas of each part
+    with which an elastic request starts, None for all of them.
     """
 
     holder: str
@@ -219,6 +249,7 @@ class Decision:
     borrowed: bool = False
     quota_id: int = 0
     gpus: int = 0
+    counts: tuple[int, ...] | None = None
 
     @property
     def admitted(self) -> bool:
@@ -248,7 +279,7 @@ class Window:
 class Snapshot:
     """A cluster at one moment.  `emptied` are nodes whose time to drain is over; `apart` are those
     that stand in no line: held back by a person, or not to start yet.  While it is `frozen` nothing starts;
-    it says why.
+    it says why.  `growing` are holders with fewer replicas than they want that may be restarted now.
     """
 
     now: float
@@ -262,11 +293,14 @@ class Snapshot:
     apart: Sequence[Decision] = ()
     frozen: str | None = None
     windows: Sequence[Window] = ()
+    growing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """A reservation that has to end: for whom, or because the price rose or its node is being emptied."""
+    """A reservation that has to end: for whom, or because the price rose, its node is being emptied, or it
+    can start again with more replicas.
+    """
 
     holder: str
     cause: str

@@ -33,11 +33,15 @@ def lock_cluster(cluster_id: int) -> Iterator[Cluster]:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A reservation to make: a waiting request, and what it gets where."""
+    """A reservation to make: a waiting request, and what it gets where.
+
+    `counts` are the replicas of each of its parts, None for all of them.
+    """
 
     request: Request
     placement: Sequence[tuple[str, Amounts]] = ()
     borrowed: bool = False
+    counts: Sequence[int] | None = None
 
 
 def reserve(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
@@ -71,6 +75,7 @@ _ANEW: Final = (
     "gpus",
     "placement",
     "devices",
+    "counts",
 )
 """What is another one when somebody is admitted again."""
 
@@ -112,6 +117,7 @@ def _reservation(granted: Granted, devices: Mapping[str, Sequence[int]]) -> Rese
         quota_id=request.quota_id,
         borrowed=granted.borrowed,
         devices=dict(devices),
+        counts=None if granted.counts is None else list(granted.counts),
         **_reservation_columns(amounts, placement),
     )
 
@@ -174,6 +180,19 @@ def shares(holders: Collection[str]) -> dict[str, list[Share]]:
         holder: [Share(node, Amounts.from_json(here), devices.get(node, ())) for node, here in placement]
         for holder, placement, devices in rows.values_list("request__holder", "placement", "devices")
     }
+
+
+def granted_counts(holders: Collection[str]) -> dict[str, Sequence[int]]:
+    """Return the replicas of each part, of those holders that have, or had, fewer than they asked for."""
+    rows = Reservation.objects.filter(request__holder__in=holders, counts__isnull=False)
+    return {holder: counts or () for holder, counts in rows.values_list("request__holder", "counts")}
+
+
+def short_holders(cluster_id: int) -> list[str]:
+    """Return the running holders on a cluster that have fewer replicas than they asked for."""
+    rows = Reservation.objects.filter(cluster=cluster_id, active=True, counts__isnull=False)
+    running = rows.filter(started_at__isnull=False, asked_back_at=None)
+    return list(running.values_list("request__holder", flat=True))
 
 
 def rebook(holder: str, devices: Mapping[str, Sequence[int]]) -> None:

@@ -91,7 +91,8 @@ class Reservation(models.Model):
 
     `placement` is a list of [node name, amounts]; `amounts` is its sum, stored so that usage is one query;
     `devices` are the indexes of its GPUs by node, where they are known.  What is `borrowed` counts against no
-    limit and is taken back when its owners need it; what was requested back counts as coming.  Only
+    limit and is taken back when its owners need it; what was requested back counts as coming.  `counts` are
+    the replicas of each part of an elastic request that has fewer than it wants, else None.  Only
     `quotas.ledger` writes here.
     """
 
@@ -107,6 +108,7 @@ class Reservation(models.Model):
     amounts = models.JSONField(_("amounts"), default=dict)
     placement = models.JSONField(_("placement"), default=list)
     devices = models.JSONField(_("GPU indexes by node"), default=dict, blank=True)
+    counts = models.JSONField(_("replicas"), null=True, blank=True, editable=False)
     active = models.BooleanField(_("active"), default=True)
     borrowed = models.BooleanField(_("borrowed"), default=False)
     gpus = models.IntegerField(_("GPUs"), default=0)

@@ -52,7 +52,8 @@ from jobs.node import files, processes
 from jobs.node.files import Folder
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import upload_unpacker
-from jobs.node.supervisor import layout
+from jobs.node.supervisor import checkpoints, layout
+from jobs.node.supervisor.checkpoints import Checkpoint
 from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
 from jobs.node.supervisor.plan import Plan, UnknownFormat
 
@@ -210,6 +211,10 @@ class LocalBackend:
             launch.tend(self._config.root, self._config.python, [handle])
         except OSError as error:
             raise Unreachable(str(error)) from error
+
+    def find_checkpoint(self, handle: Handle) -> Checkpoint | None:
+        """Return the newest complete one in the job's folder for checkpoints."""
+        return checkpoints.find_newest(checkpoints.folder_of(self._layout.attempt(handle)))
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """From the file in which the job's own output lies; there is only the first run."""

@@ -34,6 +34,7 @@ from jobs.models import (
     SanityCheck,
     TemplateUse,
 )
+from jobs.spec import JobSpec
 from jobs.states import ReplicaState, State
 from jobs.submission import clones, dependencies, job_control, templates
 from jobs.submission.access import find_job
@@ -49,6 +50,7 @@ from jobs.web.job.metrics import collect_metrics, describe_usage, list_training
 from jobs.web.job.pending_reason import pending_context
 from jobs.web.job.replicas import find_log, find_retained, list_endpoints, list_replicas, pick_log
 from jobs.web.job.timeline import timeline
+from quotas import ledger
 from quotas.access import Verb, can, rights
 from quotas.billing.ledger_days import sum_cost
 from quotas.models import User
@@ -189,6 +191,14 @@ def _replica_of(attempt: Attempt, run: int, fault: Fault) -> Replica | None:
 # --- the tabs --------------------------------------------------------------------------------------------
 
 
+def _count_reserved(job: Job, spec: JobSpec) -> int | None:
+    """Return how many replicas an elastic job's attempt has; None where it has all of them, or none yet."""
+    if all(spec.least_replicas(role) is None for role in spec.roles):
+        return None
+    counts = ledger.granted_counts([key_of(job.public_id, job.attempt_number)])
+    return next((sum(each) for each in counts.values()), None)
+
+
 def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     file = JobFile.objects.select_related("job__sweep_run__sweep").get(job=job)
     return {
@@ -199,6 +209,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         "sanity": _newest_check(job) if file.spec.sanity_check.enabled else None,
         "network": "" if job.is_ended else describe_network(job.quota, file.spec),
         "limit_s": job_control.limit_s(job, file.spec.time_limit_s),
+        "reserved_replicas": _count_reserved(job, file.spec),
         "notes": notes_of(Document(file.text, job.dialect), stored_notes(file)),
         "attempts": list_attempts(job),
         "origin": _visible(request, job.origin_id),

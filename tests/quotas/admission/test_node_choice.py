@@ -38,7 +38,7 @@ def machine(name: str, gpus: int = 2, usable: bool = True) -> Machine:
     return Machine(name, Amounts(8000, 64 * GiB, {"A100": gpus}), usable)
 
 
-def part(count: int = 1, each: Amounts = GPU, **where: tuple[str, ...]) -> Part:
+def part(count: int = 1, each: Amounts = GPU, **where: Any) -> Part:
     return Part(count, each, **where)
 
 

@@ -81,6 +81,7 @@ SUB_STATUSES: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.PREEMPTED: "Evicted",
     ReasonCode.DRAINED: "Evicted",
     ReasonCode.REQUEUED: "Evicted",
+    ReasonCode.GROWTH: "Evicted",
 }
 """SubStatuses; a job of another reason has none."""
 
@@ -92,7 +93,13 @@ _POD_STATUSES: Final[Mapping[ReplicaState, str]] = {
     ReplicaState.STOPPED: "Failed",
 }
 _EVICTIONS: Final = frozenset(
-    {ReasonCode.PREEMPTED, ReasonCode.DRAINED, ReasonCode.REQUEUED, ReasonCode.NODE_LOST}
+    {
+        ReasonCode.PREEMPTED,
+        ReasonCode.DRAINED,
+        ReasonCode.REQUEUED,
+        ReasonCode.GROWTH,
+        ReasonCode.NODE_LOST,
+    }
 )
 
 HISTORY: Final[Mapping[Event.Kind, str]] = {
