@@ -8,13 +8,24 @@ from typing import Final
 
 import pytest
 
+from jobs.backends.base import Observation, ReplicaRef, ReplicaSeen, RestartingReplicas
 from jobs.logs import log_store
 from jobs.models import Attempt, LogStream
-from jobs.spec import Check, CompletionPolicy, Framework, Resources
+from jobs.node.supervisor import restart_lines
+from jobs.spec import Check, CompletionPolicy, FaultTolerance, Framework, Resources, RestartScope
 from jobs.states import ReplicaState, State
-from tests.jobs.backends.benches import Bench, LocalBench, log_of, replica, role, wait_until_over
+from tests.jobs.backends.benches import (
+    ENGINE_S,
+    Bench,
+    LocalBench,
+    log_of,
+    replica,
+    role,
+    wait_until_over,
+)
 from tests.jobs.scheduling.fault_site import WITHIN_S, FaultSite, decisions, is_over, pauses, site
 from tests.required import skip_without
+from tests.waiting import wait_for
 
 __all__ = ["site"]
 
@@ -64,12 +75,13 @@ def test_elastic_job_goes_on_with_minimum(bench: Bench) -> None:
 
 
 RESUMING: Final = """
-import os, signal, time, torch, torch.distributed as dist
+import glob, os, signal, time, torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS, SAVED_EVERY, LOST_AT = 8, 2, 5
 dist.init_process_group("gloo")
 rank = dist.get_rank()
+replica = int(os.environ.get("PET_NODE_RANK", rank))  # torchrun gives ranks in the order of a rendezvous
 
 
 def save(step, model, optimizer):
@@ -90,8 +102,12 @@ def train(resume_from, saves, is_lost):
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
     for step in range(first, STEPS):
-        if is_lost and rank == 1 and step == LOST_AT:
-            time.sleep(600) if "HANGS" in os.environ else os.kill(os.getpid(), signal.SIGKILL)
+        if is_lost and replica == 1 and step == LOST_AT:
+            if "HANGS" in os.environ:
+                time.sleep(600)
+            if "TORCHELASTIC_RUN_ID" in os.environ:
+                os.kill(os.getppid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
         data = torch.randn(16, 4, generator=torch.Generator().manual_seed(100 * step + rank))
         optimizer.zero_grad()
         model(data).square().mean().backward()
@@ -102,12 +118,15 @@ def train(resume_from, saves, is_lost):
 
 
 resume_from = os.environ.get("RESUME_FROM")
+if "TORCHELASTIC_RUN_ID" in os.environ:  # its processes start again within one attempt
+    found = glob.glob(os.environ["CHECKPOINT_DIR"] + "/step-*.pt")
+    resume_from = max(found, key=os.path.getmtime, default=None)
 first, weights = train(resume_from, saves=True, is_lost=not resume_from)
 _, expected = train(None, saves=False, is_lost=False)
 print(first, torch.equal(weights, expected))
 """
 """Loses a rank at its first run, or has one that the other waits for in its backward pass; then compares its
-weights with those of training that lost none."""
+weights with those of training that lost none.  Beside torchrun it takes its whole replica with it."""
 
 
 def test_model_that_lost_a_rank_once_ends_with_weights_of_undisturbed_training(local: LocalBench) -> None:
@@ -123,6 +142,33 @@ def test_model_that_lost_a_rank_once_ends_with_weights_of_undisturbed_training(l
     assert seen.resumed is not None, logs
     assert (seen.state, seen.resumed.name) == (State.SUCCEEDED, "step-4.pt"), logs
     assert [log.splitlines()[-1] for log in logs] == ["4 True", "4 True"]
+
+
+def test_elastic_job_lets_a_restarted_replica_in_again(bench: Bench) -> None:
+    skip_without("torchrun", "python3-torch")
+    backend = bench.backend
+    assert isinstance(backend, RestartingReplicas)
+    (bench.judge / "train.py").write_text(RESUMING)
+    two = role(f"torchrun {bench.judge}/train.py", replicas=2, resources=SIZE)
+    alone = FaultTolerance(enabled=True, restart_scope=RestartScope.REPLICA)
+    env = {**OF_DEBIAN, "OMP_NUM_THREADS": "1"}
+    handle = backend.submit(
+        bench.submission(two, framework=Framework.ELASTIC_BATCH, env=env, fault_tolerance=alone)
+    )
+
+    def failed() -> ReplicaSeen | None:
+        seen = backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        return next((each for each in seen.replicas if each.failed_run), None)
+
+    lost = wait_for(failed, 120, interval=ENGINE_S)
+    assert (lost.index, lost.failed_run and lost.failed_run.run) == (1, 1)
+    backend.order_restart(handle, ReplicaRef("worker", 1), 1, restarts=True)
+    seen = wait_until_over(backend, handle, 120)
+    logs = [log_of(backend, handle, index=index) for index in range(2)]
+    assert seen.state is State.SUCCEEDED, logs
+    assert [log.splitlines()[-1].rpartition(":")[2] for log in logs] == ["4 True", "4 True"]
+    assert not any(restart_lines.TEXT in log for log in logs[:1]), "the other replica went on"
 
 
 @pytest.mark.django_db

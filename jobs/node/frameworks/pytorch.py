@@ -40,9 +40,16 @@ def shared_variables(job: FrameworkJob) -> dict[str, str]:
     }
 
 
-def own_variables(rank: str, processes: str) -> dict[str, str]:
-    """Return the replica's rank among the others, and the number of its processes."""
-    return {"PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": processes}
+def own_variables(rank: str, is_first: str, processes: str) -> dict[str, str]:
+    """Return the replica's rank among the others, whether the others meet there, and its processes.
+
+    By itself torchrun has whoever comes first on the machine of rank 0 be the host of the rendezvous.
+    """
+    return {
+        "PET_NODE_RANK": rank,
+        "PET_NPROC_PER_NODE": processes,
+        "PET_RDZV_CONF": f"is_host={is_first}",
+    }
 
 
 def _count_least(job: FrameworkJob) -> int:

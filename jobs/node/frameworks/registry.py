@@ -31,10 +31,13 @@ def _framework_variables(job: FrameworkJob) -> dict[str, str]:
     return {}
 
 
-def own_variables(framework: str | None, rank: str, processes: str) -> dict[str, str]:
-    """Return the variables of the replica with a rank; the values may be expressions of a script."""
+def own_variables(framework: str | None, rank: str, is_first: str, processes: str) -> dict[str, str]:
+    """Return the variables of the replica with a rank; the values may be expressions of a script.
+
+    `is_first` is 1 for rank 0, and 0 for all others.
+    """
     if framework in _PYTORCH:
-        return pytorch.own_variables(rank, processes)
+        return pytorch.own_variables(rank, is_first, processes)
     if framework == _XGBOOST:
         return xgboost.own_variables(rank)
     return {}

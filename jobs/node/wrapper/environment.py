@@ -299,7 +299,9 @@ def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
         "MASTER_PORT": job.master_port(),
         "RANK": rank,
         **registry.shared_variables(job),
-        **registry.own_variables(plan.framework, rank, job.roles[place.ordinal].processes),
+        **registry.own_variables(
+            plan.framework, rank, str(int(rank == "0")), job.roles[place.ordinal].processes
+        ),
         **_tensorflow(plan, place),
     }
 

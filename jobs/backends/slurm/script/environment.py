@@ -140,7 +140,7 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     for name in INDEX_VARIABLES:
         yield f"export {name}=$SLURM_PROCID"
     yield f"export RANK=$(({job.count_before(place)} + SLURM_PROCID))"
-    own = registry.own_variables(spec.framework, "$RANK", job.roles[place].processes)
+    own = registry.own_variables(spec.framework, "$RANK", "$((RANK == 0))", job.roles[place].processes)
     yield from (f"export {name}={value}" for name, value in own.items())
     for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP"):
         yield f"export {name}=${{!own}}"

@@ -188,6 +188,7 @@ def test_environment_of_pytorch_spans_replicas_and_knows_minimum() -> None:
     roles = a_role("worker", a_slot(1), a_slot(11), gpus=4), a_role("master", a_slot(21))
     envs = [env_of(a_plan(*roles, framework="pytorch"), which) for which in range(3)]
     assert [env["PET_NODE_RANK"] for env in envs] == ["1", "2", "0"]
+    assert [env["PET_RDZV_CONF"] for env in envs] == ["is_host=0", "is_host=0", "is_host=1"]
     assert [env["PET_NPROC_PER_NODE"] for env in envs] == ["4", "4", "1"]
     assert {(env["PET_NNODES"], env["PET_MASTER_ADDR"], env["PET_MASTER_PORT"]) for env in envs} == {
         ("3", "10.0.0.5", "21")
