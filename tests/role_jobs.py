@@ -53,9 +53,9 @@ while True:
 """Prints a digest of the credentials that `read` returns whenever they are others."""
 
 
-def make_slurm_cluster(slurm: Slurm) -> Cluster:
+def make_slurm_cluster(slurm: Slurm, **config: Any) -> Cluster:
     """A cluster of the run's own Slurm."""
-    config = {"configuration": str(slurm.configuration)}
+    config = {"configuration": str(slurm.configuration), **config}
     return make_cluster("slurm", backend="slurm", admission=Admission.ENGINE, config=config)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +20,11 @@ from jobs.node.network.service import SOCKET
 from jobs.states import FINAL, State
 from jobs.training_metrics import results
 from quotas.models import Cluster, User
+from tests import role_jobs
 from tests.clients import environments
 from tests.factories import make_cluster
 from tests.jobs.client.conftest import person, worker
-from tests.serving import job_service
+from tests.serving import job_service, web_server
 from tests.waiting import wait_for
 
 __all__ = ["person", "worker"]
@@ -73,15 +75,28 @@ def packages(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cluster(transactional_db: None, settings: LazySettings, packages: Path) -> Cluster:
+def cluster(
+    transactional_db: None,
+    settings: LazySettings,
+    packages: Path,
+    backend: str,
+    request: pytest.FixtureRequest,
+) -> Iterator[Cluster]:
+    """A cluster whose jobs ask in their own network, or at the console's web address."""
+    if backend == "slurm":
+        slurm = request.getfixturevalue("slurm")
+        with web_server() as url:
+            yield role_jobs.make_slurm_cluster(slurm, console_url=url, allow_plain=True)
+        return
     if lacking := machine.network_lacks(machine.detect_isolation("python3")):
         pytest.skip(f"networks of jobs' own need {', '.join(lacking)}")
     settings.CONSOLE_LOCAL = {"gpus": {}, "engine": "none", "show": [str(packages)]}
-    return make_cluster("local", config={"network": "own"})
+    yield make_cluster("local", config={"network": "own"})
 
 
+@pytest.mark.parametrize("backend", ["local", "slurm"])
 def test_mlflow_client_logs_runs_unchanged(
-    worker: None, person: User, packages: Path, settings: LazySettings
+    backend: str, worker: None, person: User, packages: Path, settings: LazySettings
 ) -> None:
     program = (
         f"export PYTHONPATH={packages} MLFLOW_DISABLE_TELEMETRY=true; exec python3 -c {shlex.quote(LOGS)}"
@@ -91,7 +106,7 @@ def test_mlflow_client_logs_runs_unchanged(
     with job_service(settings.CONSOLE_HOME / SOCKET):
         job = submission.submit(person, Document(json.dumps(body))).job
         wait_for(lambda: State(Job.objects.get(pk=job.pk).state) in FINAL, 90)
-    logs = Path(settings.CONSOLE_HOME, "jobs", job.public_id, "1").glob("logs/*.output")
+    logs = Path(settings.CONSOLE_HOME, "jobs", job.public_id, "1").rglob("logs/*.output")
     text = "".join(each.read_text() for each in logs)
     assert Job.objects.get(pk=job.pk).state == State.SUCCEEDED, text[-3000:]
     told = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
