@@ -60,6 +60,8 @@ class QuotaLimitsShape(shapes.ApiShape):
     person_memory_mib = _limit(_GREATEST_AMOUNT)
     person_jobs = _limit()
     may_borrow = serializers.BooleanField(required=False)
+    fair_share_weight = serializers.IntegerField(min_value=1, max_value=100, required=False)
+    least_running_minutes = _limit()
     allow_below_use = serializers.BooleanField(default=False, write_only=True)
 
 
@@ -95,6 +97,8 @@ class AdminQuotaShape(shapes.ApiShape):
     person_memory_mib = serializers.IntegerField(allow_null=True)
     person_jobs = serializers.IntegerField(allow_null=True)
     may_borrow = serializers.BooleanField()
+    fair_share_weight = serializers.IntegerField()
+    least_running_minutes = serializers.IntegerField(allow_null=True)
 
 
 class AdminQuotasPage(shapes.ApiShape):

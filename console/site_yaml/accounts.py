@@ -255,7 +255,7 @@ class _SiteBuilder:
 
     def _quota(self, slug: str, account: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Quota.objects.filter(workspace__slug=slug, cluster=self.cluster, slug=account.name).first()
-        stored: dict[str, Any] = as_written(row, []) if row else {"name": account.name}
+        stored: dict[str, Any] = as_written(row) if row else {"name": account.name}
         above = row.parent if row else None
         if above is not None and above.workspace.slug != slug:  # as no account says
             stored["part_of"] = name_in_tree(above)

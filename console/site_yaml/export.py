@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from console.site_yaml import announcements, assets, log_sinks, people, storage, templates
+from console.site_yaml import announcements, assets, log_sinks, people, policies, storage, templates
 from console.site_yaml.shape import IdleShape
 from jobs.dialects.yaml_text import emitter
 from quotas import egress
@@ -98,7 +98,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
     rows = list(
         Quota.objects.filter(workspace=workspace)
         .select_related("cluster", "parent__workspace")
-        .prefetch_related("idle_exempt_people")
+        .prefetch_related("idle_exempt_people", "policies__user")
         .order_by("slug")
     )
     ours = {row.pk for row in rows}
@@ -106,7 +106,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
     for row in rows:
         if row.parent_id not in ours:
             above = {"part_of": name_in_tree(row.parent)} if row.parent else {}
-            quotas.setdefault(row.cluster.slug, {})[row.slug] = {**above, **quota(row, rows)}
+            quotas.setdefault(row.cluster.slug, {})[row.slug] = {**above, **_quota_tree(row, rows)}
     values = {
         "name": workspace.name,
         "vendor_id": workspace.vendor_id,
@@ -131,8 +131,15 @@ def name_in_tree(row: Quota) -> str:
     return f"{row.workspace.slug}/{row.slug}"
 
 
-def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
-    """A quota and, of `family`, those that are part of it, as the file has them."""
+def _quota_tree(row: Quota, family: list[Quota]) -> dict[str, Any]:
+    """A quota with its job policies and, of `family`, those that are part of it, as the file has them."""
+    below = {each.slug: _quota_tree(each, family) for each in family if each.parent_id == row.pk}
+    inside = {"policies": policies.export(row), "quotas": below}
+    return {**quota(row), **_lean(inside, {"policies": [], "quotas": {}})}
+
+
+def quota(row: Quota) -> dict[str, Any]:
+    """A quota without what is in it, as the file has it."""
     person = {
         "gpus": row.person_gpus,
         "cores": number(row.person_cpu_milli, 1000),
@@ -153,6 +160,8 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
         "period": str(row.period),
         "person": {key: value for key, value in person.items() if value is not None},
         "may_borrow": row.may_borrow,
+        "fair_share_weight": row.fair_share_weight,
+        "least_running_minutes": row.least_running_minutes,
         "most_pending": row.most_pending,
         "idle": {
             "warn_minutes": row.idle_warn_minutes,
@@ -164,7 +173,6 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
             "exempt_roles": row.idle_exempt_roles,
             "exempt_labels": row.idle_exempt_labels,
         },
-        "quotas": {each.slug: quota(each, family) for each in family if each.parent_id == row.pk},
     }
     usual: dict[str, Any] = {
         "source": "quota",
@@ -174,10 +182,10 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
         "period": "month",
         "person": {},
         "may_borrow": True,
+        "fair_share_weight": 1,
         "most_pending": 100,
         "idle": IdleShape().model_dump(),
-        "quotas": {},
-        **dict.fromkeys(("gpus", "cores", "memory_gib", "jobs", "gpu_hours")),
+        **dict.fromkeys(("gpus", "cores", "memory_gib", "jobs", "gpu_hours", "least_running_minutes")),
     }
     return _lean(values, usual)
 

@@ -18,7 +18,7 @@ from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.site_yaml import announcements, assets, log_sinks, people, storage, templates
+from console.site_yaml import announcements, assets, log_sinks, people, policies, storage, templates
 from console.site_yaml.export import CLUSTER_COLUMNS, MICRO, name_in_tree, number
 from console.site_yaml.parser import Fault, Read, Wrong
 from console.site_yaml.people import Writer
@@ -364,6 +364,13 @@ class _Applying:
             self._changed.add(row.cluster_id)
         if row.pk is not None:
             self._exempt_people(row, shape.idle, f"{pointer}/idle/exempt_people")
+            self._policies(row, shape, f"{pointer}/policies")
+
+    def _policies(self, quota: Quota, shape: QuotaShape, pointer: str) -> None:
+        if shape.policies is None:
+            return
+        for row, at in policies.apply(quota, shape.policies, pointer, self._apply_row, self._fault):
+            self._remove(row, at)
 
     def _exempt_people(self, quota: Quota, shape: IdleShape, pointer: str) -> None:
         people = {row.username: row for row in User.objects.filter(username__in=shape.exempt_people)}
@@ -592,6 +599,8 @@ def _quota_values(shape: QuotaShape) -> dict[str, Any]:
         "person_memory_mib": _whole(person.memory_gib, 1024),
         "person_jobs": person.jobs,
         "may_borrow": shape.may_borrow,
+        "fair_share_weight": shape.fair_share_weight,
+        "least_running_minutes": shape.least_running_minutes,
         "most_pending": shape.most_pending,
     }
 

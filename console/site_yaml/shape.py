@@ -103,8 +103,30 @@ class IdleShape(_Part):
     exempt_labels: dict[str, str] = {}
 
 
+Minutes = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+class JobPolicyShape(_Part):
+    """What a role or a person may ask for in a quota, or everybody where neither is named."""
+
+    role: RoleName | Literal[""] = ""
+    person: str = ""
+    by_workspace: Annotated[bool, Field(description="set by the workspace's admins, beside the others")] = (
+        False
+    )
+    highest_priority: Annotated[int, Field(ge=1, le=9)] | None = None
+    time_limit_minutes: Minutes | None = None
+    default_minutes: Minutes | None = None
+    job_gpus: Count | None = None
+    gpu_types: list[str] = []
+    waiting_jobs: Count | None = None
+    running_jobs: Count | None = None
+
+
 class QuotaShape(_Part):
     """A resource quota with those that are part of it, as it is to be: what it leaves out has its default.
+
+    Without `policies` it keeps those that it has.
 
     Its short name is also what job files call a virtual cluster or a queue.
     """
@@ -125,8 +147,11 @@ class QuotaShape(_Part):
     period: PeriodName = "month"
     person: PersonLimitsShape = PersonLimitsShape()
     may_borrow: bool = True
+    fair_share_weight: Annotated[int, Field(ge=1, le=100)] = 1
+    least_running_minutes: Count | None = None
     most_pending: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     idle: IdleShape = IdleShape()
+    policies: list[JobPolicyShape] | None = None
     quotas: dict[Slug, QuotaShape] = {}
 
 

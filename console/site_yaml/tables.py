@@ -109,13 +109,13 @@ def _flat(shape: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -
     for name, each in shape.model_fields.items():
         if isinstance(each.default, BaseModel):
             yield from _flat(type(each.default), values.get(name, {}), f"{name}.")
-        elif name != "quotas":
+        elif name not in {"quotas", "policies"}:
             yield prefix + name, values.get(name, each.default)
 
 
 def _quota(row: Quota) -> Mapping[str, Any]:
     above = export.name_in_tree(row.parent) if row.parent else ""
-    values = dict(_flat(QuotaShape, {**export.quota(row, []), "part_of": above}))
+    values = dict(_flat(QuotaShape, {**export.quota(row), "part_of": above}))
     return {"workspace": row.workspace.slug, "cluster": row.cluster.slug, "slug": row.slug, **values}
 
 

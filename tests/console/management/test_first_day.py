@@ -26,6 +26,7 @@ from quotas.models import (
     Cluster,
     GpuType,
     GroupMapping,
+    JobPolicy,
     LocalGroup,
     LocalGroupRole,
     Maintenance,
@@ -141,7 +142,7 @@ def test_people_import_shows_all_problems_with_line_and_column_and_adds_nobody(t
 
 CARRIED: Final = (
     *(User, LocalGroup, LocalGroupRole, GroupMapping, Membership, ServiceAccount, Workspace, Cluster, Node),
-    *(Quota, GpuType, Spec, SpotPrice, Banner, Maintenance, Template, TemplateVersion),
+    *(Quota, JobPolicy, GpuType, Spec, SpotPrice, Banner, Maintenance, Template, TemplateVersion),
 )
 OF_THE_MOMENT: Final = frozenset(
     {
@@ -206,7 +207,11 @@ def furnish(cluster: Cluster) -> None:
         60,
         {"keep": "a, b: c"},
     )
+    below.fair_share_weight, below.least_running_minutes, below.most_pending = 3, 0, 7
     below.save()
+    JobPolicy.objects.create(quota=below, role=Role.DEVELOPER, highest_priority=5, gpu_types="A100, V100")
+    JobPolicy.objects.create(quota=below, user=carl, waiting_jobs=0, time_limit_minutes=90, default_minutes=9)
+    JobPolicy.objects.create(quota=below, by_workspace=True, job_gpus=2, running_jobs=4)
     below.idle_exempt_people.set([carl])
     make_quota(lab, cluster, "shared", parent=below, kind="lingjun", period="week", gpu_hours=9)
     Cluster.objects.update(region="here", cordon_percent=20, cordons_faulty=True, shows_addresses=True)
@@ -274,6 +279,55 @@ def test_diff_shows_drift_of_part_of_idle_policies_and_prices_in_units_of_the_fi
     assert "price 2.5 → 1.230001" in told
     assert "micro" not in told
     assert "milli" not in told
+
+
+def test_policies_of_a_quota_are_as_its_list_says_and_stay_without_one(tmp_path: Path) -> None:
+    lay_ground()
+    make_user("ann")
+    quota = make_quota(make_workspace("vision"), Cluster.objects.get(), "train")
+
+    def site(policies: str) -> str:
+        return f"version: 1\nworkspaces: {{vision: {{quotas: {{local: {{train: {{{policies}}}}}}}}}}}\n"
+
+    def stored() -> list[tuple[str, str, int | None]]:
+        return [
+            (row.role, row.user.username if row.user else "", row.job_gpus) for row in quota.policies.all()
+        ]
+
+    run("apply", tmp_path / "a", site("policies: [{job_gpus: 4}, {person: ann, job_gpus: 8}]"))
+    assert stored() == [("", "", 4), ("", "ann", 8)]
+    run("apply", tmp_path / "a", site("gpus: 3"))
+    assert stored() == [("", "", 4), ("", "ann", 8)]
+    told = run("apply", tmp_path / "a", site("policies: [{person: ann, job_gpus: 2}, {role: viewer}]"))
+    assert "job_gpus 8 → 2" in told
+    assert sorted(stored()) == [("", "ann", 2), ("viewer", "", None)]
+    run("apply", tmp_path / "a", site("policies: []"))
+    assert stored() == []
+
+
+def test_policies_that_contradict_themselves_are_named_at_their_place(tmp_path: Path) -> None:
+    lay_ground()
+    make_user("ann")
+    make_quota(make_workspace("vision"), Cluster.objects.get(), "train")
+    text = """\
+version: 1
+workspaces:
+  vision:
+    quotas:
+      local:
+        train:
+          policies:
+            - {role: viewer, person: ann}
+            - {person: nobody}
+            - {time_limit_minutes: 5, default_minutes: 6}
+            - {time_limit_minutes: 5, by_workspace: true}
+            - {by_workspace: true}
+"""
+    with pytest.raises(CommandError) as refused:
+        run("apply", tmp_path / "a", text)
+    told = str(refused.value).splitlines()
+    assert [line.partition("a:")[2].partition(":")[0] for line in told] == ["8", "9", "10", "12"]
+    assert not JobPolicy.objects.exists()
 
 
 def test_site_file_that_names_no_person_adds_nobody_and_tells_of_groups(tmp_path: Path) -> None:
