@@ -18,6 +18,7 @@ from typing import Final
 PACKAGES: Final = ("python3", "python3-venv", "make", "git", "ca-certificates")
 USER: Final = "newcomer"
 HOME: Final = f"/home/{USER}"
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SOURCE: Final = "/srv/job-console"
 """Where the checkout is seen there."""
 
@@ -69,15 +70,15 @@ class BareMachine:
         """The ordinary user's home, as seen from outside."""
         return self.root / HOME.lstrip("/")
 
-    def start(self, script: str, *, output: Path) -> subprocess.Popen[bytes]:
-        """Start a shell script as the ordinary user; what it prints goes to `output`.
+    def start(self, script: str, *, output: Path, user: str = USER) -> subprocess.Popen[bytes]:
+        """Start a shell script as the ordinary user, or root; what it prints goes to `output`.
 
         It is the first process of a namespace: when it ends, or is killed, all that it started ends too.
         """
         command = [
             *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL"),
-            *("/bin/sh", "-c", _ENTER, "enter", str(self.root), SOURCE, str(self.checkout), USER),
-            *("env", "-i", f"HOME={HOME}", "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"),
+            *("/bin/sh", "-c", _ENTER, "enter", str(self.root), SOURCE, str(self.checkout), user),
+            *("env", "-i", f"HOME={'/root' if user == 'root' else HOME}", f"PATH={PATH}", "LANG=C.UTF-8"),
             *(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")),
             *("/bin/bash", "-euo", "pipefail", "-c", f"cd; {script}"),
         ]

@@ -265,8 +265,8 @@ def on_gpu(go: Go) -> bool:
 
 
 def newcomer(go: Go) -> bool:
-    """README's commands, as an ordinary user of a machine that has Python, make and git alone."""
-    return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme", environ={"DATABASE_URL": ""})
+    """The commands of README and of docs/running.md on a machine that has Python, make and git alone."""
+    return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme or running", environ={"DATABASE_URL": ""})
 
 
 def _no_shellcheck() -> str:
