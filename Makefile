@@ -5,10 +5,10 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run ldap demo docs wheel test lint format mission bench fuzz storm screenshots messages lock clean
+.PHONY: help run ldap demo docs wheel test lint format mission bench fuzz storm storm-all screenshots messages lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: .venv/runtime ## Start the console at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C ends it
 	@exec $(BIN)/python -m console.run
@@ -51,6 +51,9 @@ fuzz: .venv/dev ## Search for job files that break a dialect (ARGS="--seconds 60
 
 storm: .venv/dev ## Stress test: break Slurm while 500 jobs run (JOBS=60 for another number), each of which must run once
 	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/scheduling/slurm_storm.py
+
+storm-all: .venv/dev ## Stress test of a whole console, as root: everything breaks for 20 minutes (ARGS="--minutes 5 --seed 2")
+	@$(BIN)/python -m tests.storm_all $(ARGS)
 
 screenshots: .venv/dev ## Take a screenshot of every page, into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)

@@ -5,12 +5,13 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -37,33 +38,78 @@ def find_programs() -> Path | None:
     return versions[-1].parent if versions else None
 
 
+class Server:
+    """A private server in a folder of its own; it may be killed and started again.
+
+    `url` is that of its one database.
+    """
+
+    def __init__(self, programs: Path, settings: Sequence[str] = SETTINGS) -> None:
+        self._programs, self._settings, self._user = programs, settings, _user()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self.url = _url(self.folder, OWNER)
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        options = ["-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+        initdb = [str(programs / "initdb"), "-D", str(self.folder / "data"), *options]
+        subprocess.run(initdb, check=True, user=self._user, cwd=self.folder, stdout=subprocess.DEVNULL)
+
+    def start(self) -> None:
+        """Start it, and wait until its database is there."""
+        # -F: no fsync, nothing here outlives the tests.
+        settings = (word for each in self._settings for word in ("-c", each))
+        options = ["-D", str(self.folder / "data"), "-k", str(self.folder), "-h", "", "-F", *settings]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._programs / "postgres"), *options],
+                user=self._user,
+                cwd=self.folder,
+                stderr=log,
+                start_new_session=True,
+            )
+        if self._user is not None:  # root may
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, PRIORITY)
+        wait_for(self._answers)
+
+    def _answers(self) -> bool:
+        url = _url(self.folder, "postgres")
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [OWNER])
+                if known.fetchone() is None:
+                    fresh_database(url, OWNER)
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """Kill all of its processes at once, as a crash of its machine would."""
+        if self._process is not None:
+            head = psutil.Process(self._process.pid)
+            for process in (head, *head.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._process.wait()
+            self._process = None
+
+    def remove(self) -> None:
+        """End it, and delete its folder."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 @contextmanager
 def server(programs: Path) -> Iterator[str]:
     """A new server for the length of a `with`; the URL of its one database."""
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    user = _user()
+    made = Server(programs)
     try:
-        if user is not None:
-            shutil.chown(folder, user)
-        data = folder / "data"
-        options = ["-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
-        initdb = [str(programs / "initdb"), "-D", str(data), *options]
-        subprocess.run(initdb, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
-        # -F: no fsync, nothing here outlives the tests.
-        options = ["-k", str(folder), "-h", "", "-F", *(word for each in SETTINGS for word in ("-c", each))]
-        command = [str(programs / "postgres"), "-D", str(data), *options]
-        with (
-            (folder / "log").open("wb") as log,
-            subprocess.Popen(command, user=user, cwd=folder, stderr=log) as process,
-        ):
-            if user is not None:  # root may
-                os.setpriority(os.PRIO_PROCESS, process.pid, PRIORITY)
-            try:
-                yield wait_for(lambda: _create(_url(folder, "postgres"), OWNER))
-            finally:
-                process.terminate()
+        made.start()
+        yield made.url
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        made.remove()
 
 
 def fresh_database(url: str, name: str, template: str = "template1") -> str:
@@ -87,14 +133,6 @@ def drop_database(url: str) -> None:
     name = urlsplit(url).path.removeprefix("/")
     with psycopg.connect(urlsplit(url)._replace(path="/postgres").geturl(), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _create(url: str, name: str) -> str:
-    """The new database's URL, or nothing while the server does not answer yet."""
-    try:
-        return fresh_database(url, name)
-    except psycopg.OperationalError:
-        return ""
 
 
 def _url(folder: Path, name: str) -> str:
