@@ -4,17 +4,18 @@
 """
 
 import ipaddress
+import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import redis
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from console.configuration import identities, single
 from console.configuration.filesystem import network_filesystem
@@ -41,6 +42,29 @@ def check_home(**kwargs: Any) -> list[CheckMessage]:
     if home.is_dir() and _open_to_others(home):
         found.append(Error(f"{home} is open to other users.", hint=f"chmod 700 {home}", id="console.E002"))
     return found
+
+
+@register("console")
+def check_hosts(**kwargs: Any) -> list[CheckMessage]:
+    """Several hosts have one database and one Redis, and their folder is there."""
+    if not settings.CONSOLE_HAS_SEVERAL_HOSTS:
+        return []
+    found: list[CheckMessage] = []
+    folder = Path(settings.CONSOLE_SHARED_FOLDER)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        hint = "Make it on the file system that all hosts mount."
+        found.append(Error(f"CONSOLE_SHARED_FOLDER {folder} can't be written.", hint=hint, id="console.E019"))
+    own = [name for name, is_own in _OWN_SERVERS if is_own()]
+    if own:
+        text = f"CONSOLE_SHARED_FOLDER is for several hosts, which need {' and '.join(own)} in common."
+        found.append(Error(text, hint="Name servers that all hosts reach.", id="console.E020"))
+    return found
+
+
+_OWN_SERVERS: Final[Sequence[tuple[str, Callable[[], bool]]]] = (
+    ("DATABASE_URL", lambda: connection.vendor == SQLITE),
+    ("REDIS_URL", lambda: bool(settings.CONSOLE_REDIS_IS_PRIVATE)),
+)
 
 
 @register("console")

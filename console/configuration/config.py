@@ -11,6 +11,12 @@ env = Env(os.environ)
 env.group("Where and how it listens")
 HOME = console_home(os.environ)
 env.path("CONSOLE_HOME", HOME, "The folder with all that this console owns; on a local disk.", shown="var")
+SHARED_FOLDER = env.text(
+    "CONSOLE_SHARED_FOLDER",
+    "",
+    "Where several hosts serve one console: a folder that all of them see under this path, with logs, "
+    "uploads and the folders of jobs. Then no cluster can be the console's own machine. Empty: CONSOLE_HOME.",
+)
 PORT = env.integer("PORT", 8000, "The port of the web server.", least=1, most=65535)
 BIND = env.text("CONSOLE_BIND", "127.0.0.1", "The address of the web server.")
 HOSTS = env.words(

@@ -3,7 +3,14 @@
 from typing import Any
 
 from console.home import RESOURCES
-from console.settings.location import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_OPENPAI_HOST, CONSOLE_TLS, DEBUG
+from console.settings.location import (
+    CONSOLE_HOME,
+    CONSOLE_HOSTS,
+    CONSOLE_OPENPAI_HOST,
+    CONSOLE_TLS,
+    DEBUG,
+    SHARED,
+)
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
@@ -65,16 +72,16 @@ SERVESTATIC_USE_ZSTD = False
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": CONSOLE_HOME / "uploads"},
+        "OPTIONS": {"location": SHARED / "uploads"},
     },
     "logs": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": CONSOLE_HOME / "logs", "file_permissions_mode": 0o600},
+        "OPTIONS": {"location": SHARED / "logs", "file_permissions_mode": 0o600},
     },
     "uploads": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {
-            "location": CONSOLE_HOME / "uploads",
+            "location": SHARED / "uploads",
             "file_permissions_mode": 0o600,
             "directory_permissions_mode": 0o700,
         },

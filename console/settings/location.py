@@ -1,5 +1,7 @@
 """Location settings: addresses, folder, keys, database, Redis."""
 
+from pathlib import Path
+
 from console.configuration import config, keys
 from console.configuration.config import env
 from console.configuration.servers import database, private_redis
@@ -7,6 +9,9 @@ from console.configuration.tls import Mode
 
 env.group("Where and how it listens")
 CONSOLE_HOME = config.HOME
+CONSOLE_SHARED_FOLDER = config.SHARED_FOLDER
+CONSOLE_HAS_SEVERAL_HOSTS = bool(CONSOLE_SHARED_FOLDER)
+SHARED = Path(CONSOLE_SHARED_FOLDER or CONSOLE_HOME)
 PORT = config.PORT
 CONSOLE_BIND = config.BIND
 CONSOLE_WEB_PROCESSES = config.WEB_PROCESSES

@@ -1,8 +1,12 @@
 """Signing in: docs/signing-in.md."""
 
-from console.configuration import config
 from console.configuration.config import env
-from console.settings.location import CONSOLE_TLS, CONSOLE_WEB_PROCESSES
+from console.settings.location import (
+    CONSOLE_HAS_SEVERAL_HOSTS,
+    CONSOLE_TLS,
+    CONSOLE_WEB_PROCESSES,
+    SHARED,
+)
 
 env.group("Signing in")
 LOGIN_URL = "login"
@@ -101,10 +105,10 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},
     }
-    if CONSOLE_WEB_PROCESSES == 1
+    if CONSOLE_WEB_PROCESSES == 1 and not CONSOLE_HAS_SEVERAL_HOSTS
     else {
         "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
-        "LOCATION": config.HOME / "run" / "cache",
+        "LOCATION": SHARED / "run" / "cache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},
     }
 }

@@ -108,7 +108,7 @@ def _open(folder: Path, parts: tuple[str, ...]) -> int | None:
 
 
 def _own_folders() -> list[Path]:
-    folders = [str(settings.CONSOLE_HOME), str(settings.CONSOLE_SLURM_FOLDER)]
+    folders = map(str, (settings.CONSOLE_HOME, settings.CONSOLE_SHARED_FOLDER, settings.CONSOLE_SLURM_FOLDER))
     return [Path(each).resolve() for each in folders if each]
 
 

@@ -26,14 +26,19 @@ Its user ids are none that subordinate ids (from 100,000) or SSSD (200,000 to 2,
 
 
 @transaction.atomic
-def ensure_defaults(admin: User) -> bool:
-    """Make the default workspace, cluster and quota where there are none; return whether it made them."""
+def ensure_defaults(admin: User, *, has_several_hosts: bool = False) -> bool:
+    """Make the default workspace, cluster and quota where there are none; return whether it made them.
+
+    A console of several hosts has no local cluster, and so no quota yet.
+    """
     if Workspace.objects.exists():
         return False
     workspace = Workspace.objects.create(slug="default", name=default_names.WORKSPACE)
+    Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)
+    if has_several_hosts:
+        return True
     cluster = Cluster.objects.create(
         slug="local", name=default_names.CLUSTER, backend="local", config=dict(FIRST_CLUSTER)
     )
     Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name=default_names.QUOTA)
-    Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)
     return True

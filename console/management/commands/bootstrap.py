@@ -37,7 +37,7 @@ class Command(BaseCommand):
             admin = users.create_superuser("admin", password=password)
             shown = "the one in CONSOLE_ADMIN_PASSWORD" if settings.CONSOLE_ADMIN_PASSWORD else password
             self.stdout.write(f"First admin: user admin, password {shown} (told this once).")
-        if ensure_defaults(admin):
+        if ensure_defaults(admin, has_several_hosts=settings.CONSOLE_HAS_SEVERAL_HOSTS):
             add_official_images()
         self.check(tags=["console"], databases=["default"])
         single.record()

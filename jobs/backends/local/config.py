@@ -85,9 +85,13 @@ class LocalConfig(Settings):
     `root` is where attempts live, and `hide` is what no job may see (the console's home).  `bell` is a file
     whose time changes whenever a job changes.  While the disk of `root` has less than `disk_floor_mib` free
     no attempt is accepted, and below half of it what running jobs write is cut short; 0 asks for nothing.
+    Where a console `has_several_hosts`, none of them is a cluster: the others know nothing of its jobs.
     """
 
-    CONSOLE: ClassVar[Mapping[str, str]] = {"disk_floor_mib": "CONSOLE_DISK_FLOOR_MIB"}
+    CONSOLE: ClassVar[Mapping[str, str]] = {
+        "disk_floor_mib": "CONSOLE_DISK_FLOOR_MIB",
+        "has_several_hosts": "CONSOLE_HAS_SEVERAL_HOSTS",
+    }
     OVERLAY: ClassVar[str] = "CONSOLE_LOCAL"
     tries_assets: ClassVar[bool] = True
 
@@ -95,6 +99,7 @@ class LocalConfig(Settings):
     hide: Path
     bell: Path | None = None
     disk_floor_mib: Natural = 0
+    has_several_hosts: bool = False
     cpu_milli: Positive | None = None
     memory_mib: Positive | None = None
     gpus: dict[str, Natural] | None = None
@@ -136,6 +141,12 @@ class LocalConfig(Settings):
         """Return the configuration for a cluster's settings and the console's home."""
         own = {"root": home / "jobs", "hide": home, "bell": home / "run" / "local.bell"}
         return cls(**{**settings, **own})
+
+    @model_validator(mode="after")
+    def _check_hosts(self) -> Self:
+        if self.has_several_hosts:
+            raise invalid("several_hosts")
+        return self
 
     @model_validator(mode="after")
     def _check_ranges(self) -> Self:

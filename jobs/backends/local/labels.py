@@ -133,6 +133,9 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
 PROBLEMS: Final[Mapping[str, str]] = {
     "no_range": _("%(value)s: enter a private IPv4 range of at least /24, e.g. 10.66.0.0/16."),
     "overlap": _("Overlaps %(other)s."),
+    "several_hosts": _(
+        "Several hosts serve this console (CONSOLE_SHARED_FOLDER): jobs can't run on one of them."
+    ),
     "no_folder": _(
         '%(path)s: enter an absolute path with workspaces (a list of short names, or "*" for all) and write.'
     ),

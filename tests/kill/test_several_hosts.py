@@ -1,0 +1,220 @@
+"""Two hosts behind a load balancer serve one console: one is lost, and nobody but its connections knows.
+
+The hosts are two consoles of this machine, each with a folder and ports of its own, and all processes of one
+are killed at once; PostgreSQL, Redis, Slurm and nginx are real.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+import pytest
+
+from tests import postgres
+from tests.ports import free_port
+from tests.required import skip_without
+from tests.serving import RedisServer
+from tests.slurm import Slurm
+from tests.stack import Stack
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.kill
+
+BALANCER: Final = """
+daemon off; pid {folder}/pid; error_log {folder}/error;
+events {{}}
+http {{
+    access_log off; client_max_body_size 0; {temporary}
+    upstream console {{ {servers} }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://console;
+            proxy_http_version 1.1;
+            proxy_set_header Host $http_host;
+            proxy_set_header Connection "";
+            proxy_buffering off; proxy_request_buffering off;
+            proxy_connect_timeout 1s; proxy_next_upstream error timeout non_idempotent;
+        }}
+    }}
+}}
+"""
+CLUSTER: Final = """
+from quotas.models import Cluster, Quota, Workspace
+config = {config}
+cluster = Cluster.objects.create(slug="hpc", name="HPC", backend="slurm", admission="engine", config=config)
+Quota.objects.create(workspace=Workspace.objects.get(), cluster=cluster, slug="all", name="All")
+"""
+LINES: Final = 1000
+COUNTS: Final = f"for i in $(seq {LINES}); do echo line $i; sleep 0.01; done"
+WHOLE: Final = b"".join(b"line %d\n" % number for number in range(1, LINES + 1))
+
+
+@dataclass
+class Site:
+    """Two hosts, what they share, and the address of the load balancer."""
+
+    hosts: tuple[Stack, Stack]
+    database: postgres.Server
+    broker: RedisServer
+    url: str
+    token: str
+
+    def ask(self, method: str, path: str, base_url: str = "", **arguments: Any) -> httpx.Response:
+        """Ask the native API, by the load balancer or one host."""
+        headers = {"Authorization": f"Bearer {self.token}", **arguments.pop("headers", {})}
+        address = f"{base_url or self.url}/api/console/v1/{path}"
+        with httpx.Client(timeout=30, trust_env=False) as client:
+            return client.request(method, address, headers=headers, **arguments)
+
+    def submit(self, name: str, command: str) -> str:
+        """Submit a job until the console answers."""
+        role = {"name": "w", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "gpuNumber": 0}
+        body = {
+            "file": json.dumps({"jobName": name, "image": "any", "taskRoles": [role | {"command": command}]})
+        }
+
+        def send() -> str:
+            with suppress(httpx.HTTPError):
+                answer = self.ask("POST", "jobs", json=body, headers={"Idempotency-Key": name})
+                assert answer.is_success or answer.status_code >= 500, answer.text
+                return str(answer.json()["id"]) if answer.is_success else ""
+            return ""
+
+        return wait_for(send, interval=0.1)
+
+    def state(self, public_id: str, base_url: str = "") -> str:
+        """Return a job's state; "" while nobody answers."""
+        with suppress(httpx.HTTPError):
+            answer = self.ask("GET", f"jobs/{public_id}", base_url)
+            return str(answer.json()["state"]) if answer.is_success else ""
+        return ""
+
+    def log(self, public_id: str, base_url: str = "") -> bytes:
+        """Return the whole log of a job."""
+        params = {"role": "w", "index": "0", "limit": "1000000"}
+        return self.ask("GET", f"jobs/{public_id}/logs", base_url, params=params).content
+
+
+def lose(host: Stack) -> None:
+    """Kill every process of a host at once, as when its power fails; jobs run elsewhere."""
+    for process in host.processes():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    host.crash()
+
+
+@pytest.fixture(scope="module")
+def site(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    skip_without("nginx", "nginx-light")
+    programs = postgres.find_programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL (Debian: postgresql)")
+    tmp_path = tmp_path_factory.mktemp("site")
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    database, broker = postgres.Server(programs, ("max_connections=200", "jit=off")), RedisServer()
+    database.start()
+    broker.start()
+    environ = {
+        "CONSOLE_SHARED_FOLDER": str(shared),
+        "DATABASE_URL": database.url,
+        "REDIS_URL": broker.url,
+        "CONSOLE_SSH_PORT": "0",
+    }
+    hosts = (Stack(environ), Stack(environ))
+    balancer = None
+    try:
+        hosts[0].start()
+        shutil.copytree(hosts[0].home / "keys", hosts[1].home / "keys", dirs_exist_ok=True)
+        hosts[1].start()
+        config = {"configuration": str(slurm.configuration), "allow_plain": True}
+        hosts[0].python(CLUSTER.format(config=config))
+        token = json.loads(hosts[0].manage("issue_token", "admin"))["token"]
+        port = free_port()
+        balancer = _balance(tmp_path, port, hosts)
+        yield Site(hosts, database, broker, f"http://127.0.0.1:{port}", token)
+    finally:
+        if balancer is not None:
+            balancer.terminate()
+            balancer.wait()
+        for host in hosts:
+            del host.environ["DATABASE_URL"]  # which goes as a whole
+            host.remove()
+        broker.remove()
+        database.remove()
+
+
+def _balance(folder: Path, port: int, hosts: tuple[Stack, Stack]) -> subprocess.Popen[bytes]:
+    """Start nginx in front of the hosts."""
+    names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    text = BALANCER.format(
+        folder=folder,
+        port=port,
+        temporary="".join(f"{name}_temp_path {folder}/{name}; " for name in names),
+        servers="".join(f"server 127.0.0.1:{host.port} max_fails=1 fail_timeout=2s; " for host in hosts),
+    )
+    (folder / "nginx.conf").write_text(text)
+    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
+    wait_for(lambda: _answers(f"http://127.0.0.1:{port}/readyz"))
+    return process
+
+
+def _answers(url: str) -> bool:
+    with suppress(httpx.HTTPError):
+        return httpx.get(url, trust_env=False).is_success
+    return False
+
+
+def test_console_of_two_hosts_outlives_the_loss_of_one(site: Site) -> None:
+    first, second = site.hosts
+    with closing(first.client()) as browser:  # a sign-in at one host is one at the other
+        page = browser.get(f"{second.base_url}/jobs/")
+        assert (page.status_code, page.url.path) == (200, "/jobs/")
+
+    long = site.submit("long", COUNTS)
+    wait_for(lambda: site.state(long) == "RUNNING")
+    wait_for(lambda: b"line 100\n" in site.log(long, first.base_url))
+    wait_for(lambda: b"line 100\n" in site.log(long, second.base_url))
+
+    content = b"weights" * 20_000  # its first part comes to one host, the rest to the other
+    blob = f"uploads/blobs/{hashlib.sha256(content).hexdigest()}"
+    for host, begin, end, status in ((first, 0, 70_000, 202), (second, 70_000, len(content), 201)):
+        headers = {"Content-Range": f"bytes {begin}-{end - 1}/{len(content)}"}
+        answer = site.ask("PUT", blob, host.base_url, content=content[begin:end], headers=headers)
+        assert answer.status_code == status, answer.text
+
+    lose(first)
+    short = site.submit("short", "echo done")
+    wait_for(lambda: site.state(short) == "SUCCEEDED")
+    wait_for(lambda: site.state(long) == "SUCCEEDED", 120)
+    assert site.log(long) == WHOLE
+
+    first.start()
+    wait_for(lambda: site.log(long, first.base_url) == WHOLE)
+    assert site.log(short, first.base_url) == b"done\n"
+
+
+def test_console_of_two_hosts_goes_on_after_database_and_broker_were_replaced(site: Site) -> None:
+    long = site.submit("steady", COUNTS)
+    wait_for(lambda: site.state(long) == "RUNNING")
+    site.database.kill()
+    site.broker.stop()
+    site.broker.start()  # empty: it has no state
+    site.database.start()
+    wait_for(lambda: site.state(long) == "SUCCEEDED", 120)
+    assert site.log(long) == WHOLE
+    after = site.submit("after", "echo done")
+    wait_for(lambda: site.state(after) == "SUCCEEDED")
+    for host in site.hosts:
+        wait_for(lambda host=host: site.log(after, host.base_url) == b"done\n")  # type: ignore[misc]
