@@ -38,7 +38,7 @@ from jobs.backends.base import (
 from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.origins import Origin
-from jobs.backends.remote import attempts, records, relay_ingest
+from jobs.backends.remote import attempts, records, relay_ingest, status_files, tombstones
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.endpoints import EndpointProbe
 from jobs.backends.remote.records import read_record
@@ -73,9 +73,9 @@ from jobs.backends.slurm.script import (
     staging,
 )
 from jobs.backends.slurm.sessions import ReplicaSessions
-from jobs.backends.slurm.status import cleanup, recovery, states, status_files
+from jobs.backends.slurm.status import cleanup, recovery, states
 from jobs.backends.slurm.status.recovery import PendingActions
-from jobs.backends.staging import tracking
+from jobs.backends.staging import tracking, tree_archives
 from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
 from jobs.node import credential_server
@@ -156,9 +156,7 @@ class SlurmBackend:
 
     def submit(self, submission: Submission) -> Handle:
         """See `base.Backend`.  The job is held until `release`."""
-        number = self._submitted_number(submission.key) or cleanup.find_tombstone(
-            self._config.root, submission.key
-        )
+        number = self._submitted_number(submission.key) or self._forgotten_number(submission.key)
         if number:
             return SlurmJob(number, submission.key).handle
         account = self._account(submission)
@@ -358,7 +356,7 @@ class SlurmBackend:
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
         sent = SlurmJob.of(handle)
-        cleanup.write_tombstone(self._config.root, sent)
+        tombstones.write(self._config.root, sent.key, str(sent.number))
         folder = self._folder(sent.key)
         user = self._user(sent.key)
         _take_checkpoints(folder)
@@ -441,6 +439,11 @@ class SlurmBackend:
             return None
         return int(number) if number and number.strip().isdigit() else None
 
+    def _forgotten_number(self, key: str) -> int | None:
+        """Return Slurm's number for a forgotten attempt, None for any other."""
+        text = tombstones.find(self._config.root, key)
+        return int(text) if text else None
+
     def _submit(self, submission: Submission, folder: Path, account: Account | None) -> Handle:
         """Submit it under the attempt's lock."""
         key, user = submission.key, account.pw_name if account else ""
@@ -480,7 +483,7 @@ class SlurmBackend:
         for name, content in self._staging_secrets(submission):
             attempts.write_text(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
-            staging.pack(supply, folder / "trees" / f"{tree}.tar")
+            tree_archives.write(supply, folder / "trees" / f"{tree}.tar")
         fault("slurm.before_sbatch")
         if account:
             folder_access.grant_access(folder, account.pw_uid)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import ReplicaRef
-from jobs.backends.remote import attempts, bundle
+from jobs.backends.remote import attempts, bundle, status_files
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.port_agent import agent_for
@@ -32,7 +32,7 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import folder_access
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.identity.helper import SudoHelper
-from jobs.backends.slurm.status import recovery, status_files
+from jobs.backends.slurm.status import recovery
 from jobs.backends.sockets import open_connection
 from jobs.node.listening_sockets import is_loopback
 
