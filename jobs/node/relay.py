@@ -40,7 +40,7 @@ IDLE_S, BUSY_S, AWAY_S = 2.0, 0.5, 10.0
 OLD_S = 86400.0
 
 OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
-TOKEN_VARIABLE = "COURIER_TOKEN"
+TOKEN_VARIABLE = "COURIER_TOKEN"  # noqa: S105 a name
 INPUT_FILES = ("plan", "secrets", "login", "code-key", "dir-login", "dir-code-key", "bucket-login")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors", "failed")

@@ -11,7 +11,8 @@ attempt's folder on the node, so one that was killed is replaced by another with
 replica is killed once stdin ends: nobody looks after the job any more.
 
 Its order is a line of JSON on stdin.  Further lines are messages: the end (`signal`, `grace_s`), or a warning
-(`warning`, a signal).  At its end it writes a line to stdout.
+(`warning`, a signal).  Once the console was told of the end, the text of the replica's end is written to
+stdout.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
-from jobs.node import kernel, processes, relay
+from jobs.node import kernel, marks, processes, relay
 from jobs.node.files import Folder
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor import layout
@@ -41,12 +42,6 @@ from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_writer import open_pipe
 from jobs.node.wrapper.outcome import KILLED, Cause, Exit, judge, now
 from jobs.states import Reason, ReasonCode, ReplicaState, State
-
-OVER: Final = b"over\n"
-"""Written to stdout once nothing of the replica is left, and the console has been told."""
-
-VARIABLE: Final = "JOB_CONSOLE_RUNNER"
-"""Names the attempt to the processes that run and serve its replicas, beside their commands."""
 
 FOLLOW: Final = "follow"
 TRIES: Final = 3
@@ -68,8 +63,8 @@ _IN, _OUT = 0, 1
 class RunnerOrder:
     """An order: the replica at `position`, called `name` in files, on this `node` at `address`.
 
-    `url`, `token`, `number`, `run` and `start` are the relay's, `folder` is the attempt's on the node, `slots`
-    are those of all replicas.  `path` is the command's PATH.
+    `url`, `token`, `number`, `run` and `start` are the relay's, `folder` is the attempt's on the node, and
+    `slots` are those of all replicas.  `path` is the command's PATH.
     """
 
     url: str
@@ -103,9 +98,9 @@ def main() -> NoReturn:
         os._exit(0)
     os.setsid()
     kernel.set_name("jc-runner")
-    ReplicaRunner(order, rest).run()
+    end = ReplicaRunner(order, rest).run()
     with contextlib.suppress(OSError):  # nobody waits for it any more
-        os.write(_OUT, OVER)
+        os.write(_OUT, f"{end}\n".encode())
     os._exit(0)
 
 
@@ -141,8 +136,8 @@ class ReplicaRunner:
         self._answered = ""
         self._wrapper = 0
 
-    def run(self) -> None:
-        """Run the replica; return once the console was told of its end, or accepts nothing any more."""
+    def run(self) -> str:
+        """Run the replica; return the text of its end, once the console was told or accepts nothing more."""
         if self._relay.bring(self._order.name) == relay.OTHER_JOB:
             self._relay.bring("")  # an earlier runner had begun
         self._follow()
@@ -150,10 +145,11 @@ class ReplicaRunner:
             exit_ = self._run_replica()
         except (OSError, ValueError, LookupError) as error:
             exit_ = now(Cause.START, detail=f"{type(error).__name__}: {error}")
-        self._tell_end(exit_)
+        end = self._tell_end(exit_)
         self._end_listener()
         self._end_follower()
         self._relay.leave(self._order.name)
+        return end
 
     # --- the replica ----------------------------------------------------------------------------------------
 
@@ -353,19 +349,19 @@ class ReplicaRunner:
             self._write("steps", f"{handle.step['step']} {handle.step['about']}")
         first = handle.first_started or handle.started
         if first is not None and layout.NEVER not in first:
-            started = handle.started or first
-            self._write("started", f"{self._order.node} {first['at']:.3f} {started['pid']}")
+            self._write("started", f"{self._order.node} {first['at']:.3f} {os.getpid()}")
 
-    def _tell_end(self, exit_: Exit) -> None:
-        """Write how the replica ended, unless another has done so."""
+    def _tell_end(self, exit_: Exit) -> str:
+        """Write how the replica ended, unless another has done so; return the text."""
         path = self._path / "ends" / self._order.name
         until = time.monotonic() + _VERDICT_S
         while exit_.cause is Cause.LOST and not self._is_attended and time.monotonic() < until:
             if path.exists():
-                return
+                break
             time.sleep(_PAUSE_S)
         if not path.exists():
             self._write("ends", _describe(exit_, self._memory_mib()))
+        return path.read_text(encoding="utf-8").strip()
 
     def _memory_mib(self) -> int:
         place = getattr(self, "_place", None)
@@ -416,7 +412,7 @@ class ReplicaRunner:
         words = [python, *_ISOLATED, archive, "door", self._order.folder, self._path.name, self._order.name]
         words += [request, self._order.address, str(first), str(last)]
         with (self._path / "doors" / f"{self._order.name}.said").open("wb") as said:
-            variables = {"PATH": self._order.path, VARIABLE: os.environ[VARIABLE]}
+            variables = {"PATH": self._order.path, marks.RUNNER: os.environ[marks.RUNNER]}
             self._listener = _start(words, variables, said.fileno()), request
 
     def _end_listener(self) -> None:

@@ -1,11 +1,12 @@
 """Relay ingest: the console's end of the node relay, where nodes share no folder with the console.
 
-Each attempt has a token, derived from a key in the console's own folder and written only into the attempt's
-script.  Until the attempt is over, its holder can do for this one attempt what the job could do in a shared
-folder, and less: begin a run that has not begun, append to the logs of its own replicas, put the small files
-there that its own script writes, and read what its own replicas need (its secrets and code among them, which
-are the job's anyway) and what users request of it.  At worst a job lies about itself: about its output, when
-it began and how it ended.
+Each attempt has a token.  It is derived from a key in the console's own folder, and written only into the
+attempt's script; or the attempt makes it on its node, and the console knows its digest alone (`admit`).
+Until the attempt is over, its holder can do for this one attempt what the job could do in a shared folder,
+and less: begin a run that has not begun, append to the logs of its own replicas, put the small files there
+that its own script writes, and read what its own replicas need (its secrets and code among them, which are
+the job's anyway) and what users request of it.  At worst a job lies about itself: about its output, when it
+began and how it ended.
 
 It can't name any other file: names are compared with the attempt's record, and no link is followed.  Nothing
 stored is changed: logs only grow, up to `MAX_LOG`, and the first version of each file in `WRITTEN_ONCE`
@@ -37,6 +38,7 @@ from jobs.node.frameworks import sanity
 from jobs.node.supervisor import announced_ports
 
 KEY_FILE: Final = ".courier-key"
+DIGEST_FILE: Final = "token-digest"
 OVER_FILE: Final = "over"
 """In an attempt's folder: the console has seen its end."""
 
@@ -119,6 +121,18 @@ def attempt_token(root: Path, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), f"courier {key}".encode(), hashlib.sha256).hexdigest()
 
 
+def admit(folder: Path, digest: str) -> None:
+    """Admit who has the token with this SHA-256 digest to the attempt in `folder`; the first one counts."""
+    attempts.create(folder / DIGEST_FILE, digest, durable=True)
+
+
+def _is_token(root: Path, key: str, folder: Path, given: str) -> bool:
+    digest = attempts.read_text(folder / DIGEST_FILE)
+    if digest is None:
+        return hmac.compare_digest(attempt_token(root, key).encode(), given.encode())
+    return hmac.compare_digest(digest, hashlib.sha256(given.encode()).hexdigest())
+
+
 def receive(root: Path, key: str, given: str, body: bytes) -> dict[str, Any]:
     """Store what a node relay sends, and return the reply for it.
 
@@ -167,7 +181,7 @@ def _authorize(root: Path, key: str, given: str) -> tuple[Path, AttemptRecord]:
     record = read_record(folder)
     if record is None or not record.apart:
         raise UnknownAttempt
-    if not hmac.compare_digest(attempt_token(root, key).encode(), given.encode()):
+    if not _is_token(root, key, folder, given):
         raise UnknownAttempt
     with suppress(FileNotFoundError):
         if time.time() > (folder / OVER_FILE).stat().st_mtime + GRACE_S:
