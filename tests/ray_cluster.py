@@ -68,7 +68,7 @@ class RayCluster:
     def __post_init__(self) -> None:
         number = os.getpid()
         self.network = f"127.{100 + number % 100}.{number // 100 % 250}"
-        self.ports = free_ports(2)
+        self.ports = free_ports(4 + len(NODES))
 
     @property
     def address(self) -> str:
@@ -94,10 +94,10 @@ class RayCluster:
             f"--node-ip-address={self.network}.2",
             f"--dashboard-host={self.network}.2",
             f"--dashboard-port={self.ports + 1}",
-            "--dashboard-agent-listen-port=0",
+            f"--dashboard-agent-listen-port={self.ports + 3}",
             "--num-cpus=0",
             "--num-gpus=0",
-            "--ray-client-server-port=0",
+            f"--ray-client-server-port={self.ports + 2}",
             f"--temp-dir={self.base}/t",
         )
         done = subprocess.run(
@@ -123,7 +123,7 @@ class RayCluster:
             f"--address={self.address}",
             f"--node-ip-address={self.network}.{3 + place}",
             f"--node-name={name}",
-            "--dashboard-agent-listen-port=0",
+            f"--dashboard-agent-listen-port={self.ports + 4 + place}",
             f"--num-cpus={CPUS}",
             f"--num-gpus={GPUS}",
             f"--memory={MEMORY_MIB << 20}",

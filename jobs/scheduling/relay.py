@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 
 _STATUSES: Final[dict[type[Exception], HTTPStatus]] = {
     relay_ingest.UnknownAttempt: HTTPStatus.UNAUTHORIZED,
+    relay_ingest.NotAdmitted: HTTPStatus.SERVICE_UNAVAILABLE,
     relay_ingest.AttemptOver: HTTPStatus.GONE,
     relay_ingest.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     relay_ingest.InvalidMessage: HTTPStatus.BAD_REQUEST,

@@ -45,6 +45,7 @@ NUMBER, RUN = 1, 1
 CLAIM_S: Final = 600.0
 """The console may take so long to read that line."""
 
+LONGEST_PAUSE_S: Final = 2.0
 GROUP_S: Final = 1.0
 LOOK_S: Final = 0.25
 STRANGE_S: Final = 30.0
@@ -63,11 +64,11 @@ def main(url: str, folder: str) -> int:
     token, start = secrets.token_hex(32), secrets.token_hex(16)
     print(RELAY_LINE, hashlib.sha256(token.encode()).hexdigest(), flush=True)
     node = relay.NodeRelay(relay.ConsoleConnection(url, token), folder, NUMBER, RUN, start)
-    if (code := _begin(node)) != 0:
+    given = json.loads(_fetch_plan(node.console))
+    if (code := node.begin()) != 0:
         return code
     follower = _follow(url, folder, token, start)
     try:
-        given = json.loads(b"".join(node.console.get("plan")))
         return Job(given, {"url": url, "folder": folder, "token": token, "start": start}).run()
     finally:
         follower.kill()
@@ -75,17 +76,17 @@ def main(url: str, folder: str) -> int:
         node.leave("script")
 
 
-def _begin(node: relay.NodeRelay) -> int:
-    """Claim the attempt, once the console knows the token; return an exit code."""
+def _fetch_plan(console: relay.ConsoleConnection) -> bytes:
+    """Return the attempt's plan, once the console knows the token."""
     until, pause = time.monotonic() + CLAIM_S, LOOK_S
     while True:
         try:
-            return node.begin()
-        except relay.RelayRefused:
+            return b"".join(console.get("plan"))
+        except relay.ConsoleAway:
             if time.monotonic() > until:
                 raise
         time.sleep(pause)
-        pause = min(2.0, pause * 1.2)
+        pause = min(LONGEST_PAUSE_S, pause * 1.2)
 
 
 def _follow(url: str, folder: str, token: str, start: str) -> subprocess.Popen[bytes]:

@@ -231,6 +231,7 @@ def render_record(submission: Submission, config: RayConfig) -> str:
         "time_limit_s": spec.time_limit_s,
         "roles": _role_records(spec),
         "apart": True,
+        "makes_token": True,
         **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
     }
     return json.dumps(value, ensure_ascii=False)

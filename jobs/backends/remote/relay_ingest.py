@@ -85,6 +85,10 @@ class NoSpace(Exception):
     """There is no space for it now."""
 
 
+class NotAdmitted(Exception):
+    """It is not known yet which token the attempt has made."""
+
+
 class RateLimited(Exception):
     """One attempt sends more requests than so many relays would."""
 
@@ -126,17 +130,24 @@ def admit(folder: Path, digest: str) -> None:
     attempts.create(folder / DIGEST_FILE, digest, durable=True)
 
 
-def _is_token(root: Path, key: str, folder: Path, given: str) -> bool:
-    digest = attempts.read_text(folder / DIGEST_FILE)
-    if digest is None:
-        return hmac.compare_digest(attempt_token(root, key).encode(), given.encode())
-    return hmac.compare_digest(digest, hashlib.sha256(given.encode()).hexdigest())
+def _expected(root: Path, key: str, folder: Path, record: AttemptRecord) -> bytes:
+    """Return what is known of the attempt's token.  Raises NotAdmitted."""
+    if not record.makes_token:
+        return attempt_token(root, key).encode()
+    if (digest := attempts.read_text(folder / DIGEST_FILE)) is None:
+        raise NotAdmitted
+    return digest.encode()
+
+
+def _shown(record: AttemptRecord, given: str) -> bytes:
+    """Return a given token in the form of `_expected`."""
+    return hashlib.sha256(given.encode()).hexdigest().encode() if record.makes_token else given.encode()
 
 
 def receive(root: Path, key: str, given: str, body: bytes) -> dict[str, Any]:
     """Store what a node relay sends, and return the reply for it.
 
-    Raises UnknownAttempt, AttemptOver, InvalidMessage, RateLimited or NoSpace.
+    Raises UnknownAttempt, NotAdmitted, AttemptOver, InvalidMessage, RateLimited or NoSpace.
     """
     folder, record = _authorize(root, key, given)
     message, pieces = _parse(body)
@@ -152,7 +163,7 @@ def receive(root: Path, key: str, given: str, body: bytes) -> dict[str, Any]:
 def read_input(root: Path, key: str, given: str, name: str, at: int) -> bytes | None:
     """Return a chunk of a file that a replica needs: None where there is no such file, b"" behind its end.
 
-    Raises UnknownAttempt, AttemptOver, InvalidMessage or RateLimited.
+    Raises UnknownAttempt, NotAdmitted, AttemptOver, InvalidMessage or RateLimited.
     """
     folder, _record = _authorize(root, key, given)
     if name == f"luggage/{bundle.file_name()}":
@@ -181,7 +192,7 @@ def _authorize(root: Path, key: str, given: str) -> tuple[Path, AttemptRecord]:
     record = read_record(folder)
     if record is None or not record.apart:
         raise UnknownAttempt
-    if not _is_token(root, key, folder, given):
+    if not hmac.compare_digest(_expected(root, key, folder, record), _shown(record, given)):
         raise UnknownAttempt
     with suppress(FileNotFoundError):
         if time.time() > (folder / OVER_FILE).stat().st_mtime + GRACE_S:

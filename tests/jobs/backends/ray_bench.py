@@ -8,12 +8,13 @@ import secrets
 import shutil
 import signal
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import Handle, Person, Submission
+from jobs.backends.base import Handle, Person, Submission, Unreachable
 from jobs.backends.ray.backend import RayBackend
 from jobs.backends.ray.config import RayConfig
 from jobs.node import marks
@@ -31,6 +32,9 @@ from tests.jobs.backends.benches import (
 )
 from tests.ray_cluster import CPUS, NODES, RayCluster
 from tests.waiting import wait_for
+
+PASS_S: Final = 0.3
+"""Seconds between two passes of the worker."""
 
 NODES_FOLDER: Final = "/var/tmp"
 
@@ -67,6 +71,15 @@ class RayBench:
         }
         self.config = RayConfig.from_settings(self.folder, self.told)
         self.backend = RayBackend(self.config)
+        self._is_over = threading.Event()
+        self._worker = threading.Thread(target=self._observe_all)
+        self._worker.start()
+
+    def _observe_all(self) -> None:
+        """Observe all attempts now and then, as a worker of the console does, which so admits relays."""
+        while not self._is_over.wait(PASS_S):
+            with suppress(Unreachable, FileNotFoundError):
+                self.backend.observe(self.handles())
 
     def submission(self, *roles: RoleSpec, **spec: Any) -> Submission:
         more = {name: spec.pop(name) for name in SUBMITTED if name in spec}
@@ -126,6 +139,8 @@ class RayBench:
                 wait_until_over(self.backend, handle)
         with suppress(AssertionError):
             wait_for(lambda: not self.processes(), 10)
+        self._is_over.set()
+        self._worker.join()
         left = self.processes()
         for pid in left:
             with suppress(ProcessLookupError):
