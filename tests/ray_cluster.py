@@ -64,6 +64,7 @@ class RayCluster:
     ports: int = 0
     nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     dashboard: tuple[list[str], dict[str, str]] | None = None
+    dashboards: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         number = os.getpid()
@@ -164,12 +165,14 @@ class RayCluster:
         assert self.dashboard is not None
         command, environment = self.dashboard
         null = subprocess.DEVNULL
-        subprocess.Popen(
-            [word for word in command if word],
-            env=environment,
-            stdout=null,
-            stderr=null,
-            start_new_session=True,
+        self.dashboards.append(
+            subprocess.Popen(
+                [word for word in command if word],
+                env=environment,
+                stdout=null,
+                stderr=null,
+                start_new_session=True,
+            )
         )
         wait_for(self.answers, START_S, interval=0.3)
 
@@ -202,7 +205,7 @@ class RayCluster:
         found = {each.pid: each for root in self._roots() for each in self._tree(root)}
         for process in found.values():
             _kill(process)
-        for node in self.nodes.values():
+        for node in (*self.nodes.values(), *self.dashboards):
             with suppress(subprocess.TimeoutExpired):
                 node.wait(10)
 

@@ -133,7 +133,8 @@ class RayBackend:
         The driver sends the signal and counts the time; where it does not, Ray ends it, and with it all.
         """
         folder = self._find_folder(handle)
-        if folder is None or (folder / relay_ingest.OVER_FILE).exists():
+        is_over = folder is not None and (folder / relay_ingest.OVER_FILE).exists()
+        if folder is None or is_over or read_record(folder) is None:
             return
         until = time.time() + grace_s
         earlier = (attempts.read_text(folder / "stop") or "").split()
@@ -168,7 +169,8 @@ class RayBackend:
         """See `base.Backend`."""
         nodes, bundles = capacity.read_nodes(self._client, self._config)
         names = {each.node.node_id: each.node.name for each in nodes}
-        queue = capacity.list_queue(self._client.list_jobs(), bundles, names)
+        jobs = sorted(self._client.list_jobs(), key=lambda job: (job.started_at or 0, job.submission_id))
+        queue = capacity.list_queue(jobs, bundles, names)
         return Inventory(
             tuple(map(capacity.describe_node, nodes)), tuple(queue), facilities=self._config.facilities()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,8 @@ TYPE_SHARE: Final = 0.001
 
 MIB: Final = 1 << 20
 _SUBMISSION: Final = "SUBMISSION"
+_SHARE_OF_GROUP: Final = re.compile(r"(?P<name>.+)Group[0-9A-Fa-f]{36}")
+"""The name of a group's share of a node's resource; those of single bundles have a number more."""
 
 Requirements = tuple[Mapping[str, float], Mapping[str, str]]
 """The resources and the node's labels that a replica's bundle requires."""
@@ -54,7 +57,7 @@ def read_nodes(client: RayClient, config: RayConfig) -> tuple[list[NodeCapacity]
     """
     bundles, usage = list(client.list_bundles()), client.read_usage()
     found = []
-    for node in client.list_nodes():
+    for node in sorted(client.list_nodes(), key=lambda node: node.name):
         if not node.is_alive:
             continue
         held: dict[str, float] = {}
@@ -62,13 +65,25 @@ def read_nodes(client: RayClient, config: RayConfig) -> tuple[list[NodeCapacity]
             if bundle.node_id == node.node_id:
                 for name, amount in bundle.resources.items():
                     held[name] = held.get(name, 0) + amount
-        used = {name: amounts[0] for name, amounts in usage.get(node.node_id, {}).items()}
+        others = _used_by_others(usage.get(node.node_id, {}))
         free = {
-            name: max(0.0, whole - max(held.get(name, 0), used.get(_camel(name), used.get(name, 0))))
+            name: max(0.0, whole - held.get(name, 0) - others.get(_camel(name), 0))
             for name, whole in node.resources.items()
         }
         found.append(NodeCapacity(node, *_type_of(node, config), free))
     return found, bundles
+
+
+def _used_by_others(usage: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return what is used of a node outside of placement groups, by the names of the cluster's status.
+
+    There a group's share of a node is a resource of its own, whose amount counts as used of the node.
+    """
+    used = {name: amounts[0] for name, amounts in usage.items()}
+    for name, amounts in usage.items():
+        if (match := _SHARE_OF_GROUP.fullmatch(name)) is not None:
+            used[match["name"]] = used.get(match["name"], 0) - amounts[1]
+    return {name: max(0.0, amount) for name, amount in used.items()}
 
 
 def require(ask: ResourceRequest, nodes: Sequence[NodeCapacity]) -> Requirements:

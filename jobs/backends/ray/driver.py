@@ -186,6 +186,7 @@ class Job:
             self._see_through()
         else:
             self._write("ending", f"asked {time.time():.3f}")
+        importlib.import_module("ray.util").remove_placement_group(self._group)
         self._write("end", f"{time.time():.3f}")
         return self._result
 
