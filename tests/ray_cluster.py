@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -59,7 +60,7 @@ class RayCluster:
 
     base: Path
     python: Path
-    token: str = ""
+    token: str
     network: str = ""
     ports: int = 0
     nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class RayCluster:
     def environment(self) -> dict[str, str]:
         """What its processes are started with."""
         path = f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin"
-        auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if self.token else {}
+        auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
         return {"PATH": path, "HOME": str(self.base), "LANG": "C.UTF-8", "TMPDIR": "/tmp", **_SYSTEM, **auth}
 
     def start_head(self) -> None:
@@ -185,7 +186,7 @@ class RayCluster:
 
     def get(self, path: str) -> httpx.Response:
         """Ask the dashboard."""
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers = {"Authorization": f"Bearer {self.token}"}
         return httpx.get(f"{self.url}{path}", headers=headers, timeout=10, trust_env=False)
 
     def living(self) -> Mapping[str, str]:
@@ -242,14 +243,14 @@ def _kill(process: psutil.Process) -> None:
 
 
 @contextmanager
-def cluster(token: str = "") -> Iterator[RayCluster]:
+def cluster() -> Iterator[RayCluster]:
     """A running one; skips the test where its packages cannot be had."""
     if lacking := missing():
         pytest.skip(lacking)
     python = environments.python("ray", LOCKS, PYTHON)
     base = Path(tempfile.mkdtemp(prefix="jcray-", dir="/tmp"))
     base.chmod(0o755)
-    made = RayCluster(base, python, token)
+    made = RayCluster(base, python, secrets.token_hex(16))
     try:
         made.start_head()
         for name in NODES:  # one after the other: a raylet has 30 s to start

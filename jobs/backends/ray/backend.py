@@ -298,7 +298,8 @@ class RayBackend:
             raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
         self._count_placed_later(nodes, {each.group for each in bundles} | {submission.key})
         asks = resource_requests(submission.spec)
-        required = [capacity.require(ask, nodes) for ask in asks]
+        pairs = zip(asks, submission.spec.roles, strict=True)
+        required = [capacity.require(ask, role.nodes, nodes) for ask, role in pairs]
         capacity.place(list(zip(asks, required, strict=True)), nodes)
         return required
 

@@ -12,10 +12,11 @@ from jobs.backends.base import Gpu, Handle, NodeSeen, NotSubmitted, QueuedJob
 from jobs.backends.ray.client import Bundle, RayClient, RayJob, RayNode
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.remote.attempts import is_key
-from jobs.spec import ResourceRequest
+from jobs.spec import NodeChoice, ResourceRequest
 from jobs.states import Params, Reason, ReasonCode
 
 TYPE_LABEL: Final = "ray.io/accelerator-type"
+ID_LABEL: Final = "ray.io/node-id"
 TYPE_RESOURCE: Final = "accelerator_type:"
 TYPE_SHARE: Final = 0.001
 """A node has one unit of such a resource, whatever the number of its GPUs."""
@@ -42,7 +43,7 @@ class NodeCapacity:
         """Return whether a bundle fits now."""
         resources, labels = requirements
         fits = all(self.free.get(name, 0) >= amount - 1e-6 for name, amount in resources.items())
-        return fits and all(self.node.labels.get(name) == value for name, value in labels.items())
+        return fits and all(_selects(value, self.node.labels.get(name)) for name, value in labels.items())
 
     def take(self, requirements: Requirements) -> None:
         """Count a bundle as used."""
@@ -86,23 +87,38 @@ def _used_by_others(usage: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {name: max(0.0, amount) for name, amount in used.items()}
 
 
-def require(ask: ResourceRequest, nodes: Sequence[NodeCapacity]) -> Requirements:
+def require(ask: ResourceRequest, choice: NodeChoice, nodes: Sequence[NodeCapacity]) -> Requirements:
     """Return what a replica's bundle requires.  Raises NotSubmitted where no node has such GPUs."""
     resources: dict[str, float] = {"CPU": ask.cpu_milli / 1000, "memory": ask.memory_mib * MIB}
+    labels = dict(choice.labels)
+    ids = {each.node.name: each.node.node_id for each in nodes}
+    if choice.only:
+        allowed = [ids[name] for name in choice.only if name in ids and name not in choice.never]
+        labels[ID_LABEL] = f"in({','.join(allowed)})"
+    elif never := [ids[name] for name in choice.never if name in ids]:
+        labels[ID_LABEL] = f"!in({','.join(never)})"
     if not ask.gpus:
-        return resources, {}
+        return resources, labels
     resources["GPU"] = ask.gpus
     if not ask.gpu_type:
-        return resources, {}
+        return resources, labels
     wanted = ask.gpu_type.casefold()
     alike = [node for node in nodes if node.gpu_type and wanted in node.gpu_type.casefold()]
     if not alike:
         raise NotSubmitted(Reason(ReasonCode.NO_SUCH_GPU, {"gpu_type": ask.gpu_type}))
     best = max(alike, key=lambda node: node.free.get("GPU", 0))
     if not best.type_resource:
-        return resources, {TYPE_LABEL: best.gpu_type}
+        return resources, {**labels, TYPE_LABEL: best.gpu_type}
     share = TYPE_SHARE if best.type_resource.startswith(TYPE_RESOURCE) else ask.gpus
-    return {**resources, best.type_resource: share}, {}
+    return {**resources, best.type_resource: share}, labels
+
+
+def _selects(selector: str, value: str | None) -> bool:
+    """Return whether a node with that label is selected, in Ray's words: `a`, `in(a,b)` or `!in(a,b)`."""
+    words, _, rest = selector.partition("in(")
+    if words not in ("", "!") or not rest.endswith(")"):
+        return value == selector
+    return (value in rest.removesuffix(")").split(",")) is (words == "")
 
 
 def place(needed: Sequence[tuple[ResourceRequest, Requirements]], nodes: Sequence[NodeCapacity]) -> None:

@@ -64,6 +64,7 @@ def main(url: str, folder: str) -> int:
     token, start = secrets.token_hex(32), secrets.token_hex(16)
     print(RELAY_LINE, hashlib.sha256(token.encode()).hexdigest(), flush=True)
     node = relay.NodeRelay(relay.ConsoleConnection(url, token), folder, NUMBER, RUN, start)
+    _ray().init(address="auto", log_to_driver=False, logging_level="warning")
     given = json.loads(_fetch_plan(node.console))
     if (code := node.begin()) != 0:
         return code
@@ -181,7 +182,6 @@ class Job:
 
     def run(self) -> int:
         """Run the job to its end; return the exit code."""
-        _ray().init(address="auto", log_to_driver=False, logging_level="warning")
         if self._hold_group() and self._start():
             self._see_through()
         else:

@@ -18,7 +18,7 @@ from tests.slurm import Slurm
 OUTSIDE = "/srv" if os.geteuid() == 0 else "/var/tmp"
 """Where a folder lies that jobs see; their /tmp and /var/tmp are their own."""
 
-BENCHES = ("local", "local-none", "slurm", "slurm-rest", "ray")
+BENCHES = ("local", "local-none", "slurm", "slurm-rest", pytest.param("ray", marks=pytest.mark.ray))
 """A new backend joins the contract by its name here."""
 
 

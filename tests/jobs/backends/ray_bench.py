@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Handle, Person, Submission, Unreachable
 from jobs.backends.ray.backend import RayBackend
+from jobs.backends.ray.client import RayClient
 from jobs.backends.ray.config import RayConfig
 from jobs.node import marks
 from jobs.spec import JobSpec, Resources, RoleSpec
@@ -131,6 +132,15 @@ class RayBench:
             for sent in self.root.glob("*/*/sent")
         ]
 
+    def _is_forgotten(self) -> bool:
+        """Whether Ray runs nothing of this bench any more."""
+        with suppress(Unreachable):
+            jobs = RayClient(self.config).list_jobs()
+            return not any(
+                job.is_active and job.submission_id.startswith(f"{self.installation}-") for job in jobs
+            )
+        return False
+
     def close(self) -> None:
         for handle in self.handles():
             self.backend.stop(handle, grace_s=0, signal="KILL")
@@ -139,6 +149,8 @@ class RayBench:
                 wait_until_over(self.backend, handle)
         with suppress(AssertionError):
             wait_for(lambda: not self.processes(), 10)
+        with suppress(AssertionError):
+            wait_for(self._is_forgotten, 20, interval=0.2)
         self._is_over.set()
         self._worker.join()
         left = self.processes()
