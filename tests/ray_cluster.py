@@ -139,22 +139,30 @@ class RayCluster:
         wait_for(lambda: name in self.living(), START_S, interval=0.3)
 
     def kill_node(self, name: str) -> None:
-        """Kill all of a node at once, as the machine's end would; replicas' own processes stay."""
+        """Kill Ray's own processes of a node at once; what its jobs run stays, as if the network were gone."""
         for process in self._tree(psutil.Process(self.nodes[name].pid)):
-            if "ray::" not in _line(process) or "IDLE" in _line(process) or "Replica" not in _line(process):
-                _kill(process)
+            _kill(process)
         self.nodes.pop(name).wait()
         wait_for(lambda: name not in self.living(), START_S, interval=0.3)
 
     def kill_head(self) -> None:
-        """Kill the head: its GCS with all it knows, its raylet and its dashboard."""
-        marks = (f"--node-ip-address={self.network}.2", f"{self.network}.2:{self.ports}", "gcs_server")
-        roots = [each for each in self._roots() if any(mark in _line(each) for mark in marks)]
+        """Kill the head: its GCS with all it knows, its raylet with the drivers, and its dashboard."""
         of_nodes = {each.pid for node in self.nodes.values() for each in self._tree(psutil.Process(node.pid))}
-        for root in roots:
+        for root in self._roots():
             if root.pid not in of_nodes:
                 for process in self._tree(root):
                     _kill(process)
+
+    def restart(self) -> None:
+        """Start a head in place of one that was killed, which knows nothing, and its nodes anew."""
+        for name in NODES:
+            if name in self.nodes:
+                for process in self._tree(psutil.Process(self.nodes[name].pid)):
+                    _kill(process)
+                self.nodes.pop(name).wait()
+        self.start_head()
+        for name in NODES:
+            self.start_node(name)
 
     def kill_dashboard(self) -> None:
         """Kill the process that answers the Jobs API."""
