@@ -139,7 +139,7 @@ class RayCluster:
         wait_for(lambda: name in self.living(), START_S, interval=0.3)
 
     def kill_node(self, name: str) -> None:
-        """Kill Ray's own processes of a node at once; what its jobs run stays, as if the network were gone."""
+        """Kill Ray's own processes of a node at once; what its jobs run is left."""
         for process in self._tree(psutil.Process(self.nodes[name].pid)):
             _kill(process)
         self.nodes.pop(name).wait()

@@ -32,6 +32,7 @@ from typing import Any, Final, NoReturn, Self
 
 from jobs.node import kernel, marks, processes, relay
 from jobs.node.files import Folder
+from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import plan_ending
@@ -44,15 +45,15 @@ from jobs.node.wrapper.outcome import KILLED, Cause, Exit, judge, now
 from jobs.states import Reason, ReasonCode, ReplicaState, State
 
 FOLLOW: Final = "follow"
+NODE: Final = "node"
+"""How a replica ended whose node the engine has lost."""
+
 TRIES: Final = 3
 """How often a wrapper that dies before it starts the command is replaced."""
 
 _PAUSE_S: Final = 0.1
 _MERCY_S: Final = 2.0
 """A wrapper may take so long after the last second to end its replica before it is killed itself."""
-
-_VERDICT_S: Final = 30.0
-"""So long another may tell why the engine's process is gone: perhaps the engine lost the node."""
 
 _LISTENER_S: Final = 5.0
 _ISOLATED: Final = ("-I", "-S")
@@ -64,7 +65,8 @@ class RunnerOrder:
     """An order: the replica at `position`, called `name` in files, on this `node` at `address`.
 
     `url`, `token`, `number`, `run` and `start` are the relay's, `folder` is the attempt's on the node, and
-    `slots` are those of all replicas.  `path` is the command's PATH.
+    `slots` are those of all replicas.  `path` is the command's PATH, and `engine` the process that is the
+    engine's on this node.
     """
 
     url: str
@@ -78,12 +80,14 @@ class RunnerOrder:
     node: str
     address: str
     path: str
+    engine: Identity
     slots: tuple[Slot, ...]
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """Read it from JSON."""
-        return cls(**{**value, "slots": tuple(map(Slot.load, value["slots"]))})
+        slots, engine = tuple(map(Slot.load, value["slots"])), Identity.load(value["engine"])
+        return cls(**{**value, "slots": slots, "engine": engine})
 
     def relay_words(self) -> list[str]:
         """Return the arguments of the relay."""
@@ -354,13 +358,12 @@ class ReplicaRunner:
     def _tell_end(self, exit_: Exit) -> str:
         """Write how the replica ended, unless another has done so; return the text."""
         path = self._path / "ends" / self._order.name
-        until = time.monotonic() + _VERDICT_S
-        while exit_.cause is Cause.LOST and not self._is_attended and time.monotonic() < until:
-            if path.exists():
-                break
-            time.sleep(_PAUSE_S)
         if not path.exists():
-            self._write("ends", _describe(exit_, self._memory_mib()))
+            is_lost = exit_.cause is Cause.LOST and not self._is_attended
+            if is_lost and not self._order.engine.alive():
+                self._write("ends", f"{exit_.code} {exit_.ended_at:.3f} {NODE} {self._order.node}")
+            else:
+                self._write("ends", _describe(exit_, self._memory_mib()))
         return path.read_text(encoding="utf-8").strip()
 
     def _memory_mib(self) -> int:

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.node import listening_sockets, marks, relay, replica_runner, runner
+from jobs.node.processes import Identity
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Slot
 from jobs.states import Replica, ReplicaState, State, verdict
 
@@ -50,6 +51,9 @@ GROUP_S: Final = 1.0
 LOOK_S: Final = 0.25
 STRANGE_S: Final = 30.0
 """After the grace period of an end an actor may take so long before it is killed."""
+
+LOSS_S: Final = 10.0
+"""A runner without its actor, or Ray's word about the node, may take so long to tell how a replica ended."""
 
 STARTS: Final = 3
 """A runner that was killed is replaced so often."""
@@ -115,6 +119,7 @@ class ReplicaActor:
         return {
             "node_id": context.get_node_id(),
             "gpus": [int(each) for each in ray.get_gpu_ids()],
+            "engine": engine.dump() if (engine := Identity.of(os.getppid())) else None,
             "listening": [each.port for each in listening_sockets.list_listeners()],
             "path": f"{own}:{os.environ.get('PATH', os.defpath)}",
         }
@@ -175,6 +180,7 @@ class Job:
         self._plan = Plan.load(given["plan"], given["limits"])
         self._replicas = self._plan.replicas()
         self._running: dict[Any, int] = {}
+        self._lost: dict[int, float] = {}
         self._actors: list[Any] = []
         self._places: list[_Place] = []
         self._ending, self._deadline = "", 0.0
@@ -242,6 +248,7 @@ class Job:
                 "node": place.name,
                 "address": place.address,
                 "path": place.about["path"],
+                "engine": place.about["engine"],
             }
             self._running[actor.run.remote(order, shared)] = position
         self._started_at = time.monotonic()
@@ -283,8 +290,9 @@ class Job:
     # --- until the end --------------------------------------------------------------------------------------
 
     def _see_through(self) -> None:
-        while self._running:
+        while self._running or self._lost:
             self._collect()
+            self._describe_losses()
             if not self._ending:
                 self._decide()
             if not self._ending and self._is_stopped():
@@ -300,6 +308,9 @@ class Job:
 
     def _collect(self) -> None:
         """Wait a moment for actors to end, and write the ends of replicas whose actor can't."""
+        if not self._running:
+            time.sleep(LOOK_S)
+            return
         done, _ = _ray().wait(list(self._running), timeout=LOOK_S)
         for reference in done:
             position = self._running.pop(reference)
@@ -308,14 +319,23 @@ class Job:
                 end = _ray().get(reference)
             except Exception as error:  # noqa: BLE001 of many kinds: the actor, its worker or its node is gone
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
-            if not (self._run / "ends" / name).exists():
-                self._write(f"ends/{name}", end or self._describe_loss(self._places[position]))
+            if not end:
+                self._lost[position] = time.monotonic() + LOSS_S
+            elif not (self._run / "ends" / name).exists():
+                self._write(f"ends/{name}", end)
 
-    def _describe_loss(self, place: _Place) -> str:
-        """Return the end of a replica whose runner could not tell it."""
-        alive = {each["NodeID"] for each in _ray().nodes() if each["Alive"]}
-        how = "told" if self._ending else "lost" if place.node_id in alive else f"node {place.name}"
-        return f"{_KILLED} {time.time():.3f} {how}"
+    def _describe_losses(self) -> None:
+        """Write the ends of replicas without an actor that their runners don't tell."""
+        for position, until in list(self._lost.items()):
+            name, place = self._replicas[position].name, self._places[position]
+            is_told = (self._run / "ends" / name).exists()
+            is_gone = place.node_id not in {each["NodeID"] for each in _ray().nodes() if each["Alive"]}
+            if not is_told and not is_gone and time.monotonic() < until:
+                continue
+            del self._lost[position]
+            if not is_told:
+                how = f"{replica_runner.NODE} {place.name}" if is_gone else "told" if self._ending else "lost"
+                self._write(f"ends/{name}", f"{_KILLED} {time.time():.3f} {how}")
 
     def _is_stopped(self) -> bool:
         return (self._folder / "stop").exists()
