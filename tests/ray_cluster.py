@@ -149,7 +149,7 @@ class RayCluster:
         """Kill the head: its GCS with all it knows, its raylet with the drivers, and its dashboard."""
         of_nodes = {each.pid for node in self.nodes.values() for each in self._tree(psutil.Process(node.pid))}
         for root in self._roots():
-            if root.pid not in of_nodes:
+            if root.pid not in of_nodes and "jobs/node/runner.py" not in _line(root):  # which are the nodes'
                 for process in self._tree(root):
                     _kill(process)
 
@@ -211,12 +211,12 @@ class RayCluster:
 
     def stop(self) -> None:
         """End all of it."""
-        found = {each.pid: each for root in self._roots() for each in self._tree(root)}
+        roots = [*self._roots(), *(psutil.Process(node.pid) for node in self.nodes.values())]
+        found = {each.pid: each for root in roots for each in self._tree(root)}
         for process in found.values():
             _kill(process)
         for node in (*self.nodes.values(), *self.dashboards):
-            with suppress(subprocess.TimeoutExpired):
-                node.wait(10)
+            node.wait(30)
 
     def _roots(self) -> list[psutil.Process]:
         return [

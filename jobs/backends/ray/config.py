@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import field
@@ -117,8 +118,9 @@ class RayConfig(Settings):
         )
 
     def code(self) -> CodeRules:
-        """Return the settings about code that is fetched."""
-        return CodeRules(self.code_from, None, self.code_mib << 20, PREPARE_S)
+        """Return the settings about code that is fetched; the nodes have git where the console has it."""
+        path = os.environ.get("PATH", os.defpath)
+        return CodeRules(self.code_from, None, self.code_mib << 20, PREPARE_S, path)
 
     def mount_settings(self) -> MountSettings:
         """Return the settings about locations outside the job."""

@@ -125,6 +125,15 @@ def attempt_token(root: Path, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), f"courier {key}".encode(), hashlib.sha256).hexdigest()
 
 
+def find_root(roots: Sequence[Path], key: str) -> Path:
+    """Return the one of these folders that has the attempt.  Raises UnknownAttempt."""
+    with suppress(attempts.InvalidKey):
+        for root in roots:
+            if read_record(attempts.attempt_folder(root, key)) is not None:
+                return root
+    raise UnknownAttempt
+
+
 def admit(folder: Path, digest: str) -> None:
     """Admit who has the token with this SHA-256 digest to the attempt in `folder`; the first one counts."""
     attempts.create(folder / DIGEST_FILE, digest, durable=True)
