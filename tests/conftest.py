@@ -22,6 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from console.configuration import keys
 from console.home import CHECKOUT
 from tests import prepared, required
+from tests import ray_cluster as rays
 from tests import slurm as slurms
 from tests import sshd as sshds
 from tests.run import ON_BOTH
@@ -157,6 +158,13 @@ def slurm() -> Iterator[slurms.Slurm]:
     if lacking := slurms.missing():
         pytest.skip(lacking)
     with slurms.server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[rays.RayCluster]:
+    """A Ray of this run's own; left out where its packages cannot be had."""
+    with rays.cluster() as running:
         yield running
 
 

@@ -33,7 +33,7 @@ from console.home import CHECKOUT
 from tests import bare_machine, gpu, postgres, slurm
 from tests.required import is_required
 
-FAST = "not browser and not kill and not postgres"
+FAST = "not browser and not kill and not postgres and not ray"
 IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/access/gateway"}
 """What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
 WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
@@ -42,6 +42,8 @@ WITH_CLIENTS = "tests/clients"
 """The vendors' own clients against a whole console: a part of its own, since each needs an environment."""
 WITH_FRAMEWORKS = "tests/frameworks"
 """Jobs with the frameworks' own libraries: a part of its own, since these are large and busy."""
+ON_RAY = ("tests/jobs/backends/ray", "tests/jobs/backends/test_contract.py")
+"""Jobs on a real Ray, whose environment is that of the frameworks."""
 WITHOUT_DATABASE = (
     "tests/jobs/dialects",
     "tests/jobs/backends",
@@ -244,7 +246,8 @@ def clients(go: Go) -> bool:
 
 def frameworks(go: Go) -> bool:
     """Jobs with the frameworks' own libraries, one at a time: each takes both cores."""
-    return go.pytest("-n", "0", WITH_FRAMEWORKS, environ={"DATABASE_URL": ""})
+    own = go.pytest("-n", "0", WITH_FRAMEWORKS, environ={"DATABASE_URL": ""})
+    return go.pytest("-n", "0", "-m", "ray", *ON_RAY, environ={"DATABASE_URL": ""}) and own
 
 
 def kill(go: Go) -> bool:

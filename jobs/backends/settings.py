@@ -6,13 +6,16 @@ set has a label and a help text in the backend's module `labels`, and the senten
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self, cast
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -20,6 +23,13 @@ from jobs.facilities import HDFS, WEB, split_data
 
 FROZEN: Final = ConfigDict(extra="forbid", hide_input_in_errors=True)
 """Every model's: a name that is none of its fields is a problem, and no message holds a secret."""
+
+_PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
+_WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
+CONSOLE_URL: Final = re.compile(
+    r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?|https?://\[[0-9a-f:]+\](:[0-9]+)?/?"
+)
+"""An address at which nodes reach the console."""
 
 Switch = Annotated[bool, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
@@ -39,7 +49,9 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "choice": _("Must be one of: %(expected)s."),
     "kind": _("Wrong type: %(kind)s expected."),
     "missing": _("Required."),
+    "no_console": _("Enter the address at which nodes reach the console: https://… or http://…."),
     "no_namenode": _("%(value)s: enter hdfs://host:port and http://host:port or https://host:port."),
+    "no_path": _("Invalid path “%(value)s”. Enter an absolute path; letters, digits and ._+@- are allowed."),
     "other": _("Invalid value: %(error)s."),
     "ports": _("Enter two port numbers from %(least)s to 65535, the smaller one first."),
     "too_large": _("Must be at most %(bound)s."),
@@ -96,6 +108,35 @@ def _check_namenodes(namenodes: dict[str, str]) -> dict[str, str]:
 
 
 Namenodes = Annotated[dict[str, str], AfterValidator(_check_namenodes)]
+
+
+def check_folder(value: str) -> str:
+    """Refuse what is no absolute path of plain characters: scripts and programs of engines hold it."""
+    if not _PATH_NAME.fullmatch(value) or os.path.normpath(value) != value:
+        raise invalid("no_path", value=value)
+    return value
+
+
+def _check_word(value: str) -> str:
+    if not _WORD.fullmatch(value):
+        raise invalid("no_name", value=value)
+    return value
+
+
+def _optional(check: Callable[[str], str]) -> AfterValidator:
+    return AfterValidator(lambda value: value and check(value))
+
+
+Folder = Annotated[str, AfterValidator(check_folder)]
+OptionalFolder = Annotated[str, _optional(check_folder)]
+Word = Annotated[str, AfterValidator(_check_word)]
+OptionalWord = Annotated[str, _optional(_check_word)]
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address means whichever machine uses it."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.endswith(".localhost") or host.startswith("127.")
 
 
 def check_ports(least: int) -> AfterValidator:

@@ -67,6 +67,11 @@ def approximate(
     return Support(Fate.APPROXIMATED, test, why, members, reasons)
 
 
+def refuse(why: str, test: str) -> Support:
+    """Return the row of a field with which a job is refused."""
+    return Support(Fate.REFUSED, test, why)
+
+
 def keep(why: str) -> Support:
     """Return the row of a field that stays in the file."""
     return Support(Fate.KEPT, why=why)

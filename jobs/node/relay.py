@@ -40,7 +40,8 @@ IDLE_S, BUSY_S, AWAY_S = 2.0, 0.5, 10.0
 OLD_S = 86400.0
 
 OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
-INPUT_FILES = ("secrets", "login", "code-key", "dir-login", "dir-code-key", "bucket-login")
+TOKEN_VARIABLE = "COURIER_TOKEN"  # noqa: S105 a name
+INPUT_FILES = ("plan", "secrets", "login", "code-key", "dir-login", "dir-code-key", "bucket-login")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors", "failed")
 CREDENTIALS = "role-credentials"  # see jobs.node.credential_server
@@ -130,7 +131,7 @@ class NodeRelay:
         reply = self._retry(lambda: self.console.post({**self.about, "claim": True}), START_S)
         if reply.get("claim") != "mine":
             return STATE_LOST if reply.get("claim") == "rewound" else OTHER_JOB
-        with self._hold_lock():
+        with self.hold_lock():
             self._make_folders()
             shutil.rmtree(self._path(self.run), ignore_errors=True)
             os.mkdir(self._path(self.run), 0o700)
@@ -139,7 +140,7 @@ class NodeRelay:
 
     def bring(self, name: str) -> int:
         """Fetch what a replica needs before it begins; OTHER_JOB where it has begun already."""
-        with self._hold_lock():
+        with self.hold_lock():
             self._make_folders()
             for each in ("", *RUN_FOLDERS):
                 os.makedirs(self._path(self.run, each), 0o700, exist_ok=True)
@@ -166,7 +167,7 @@ class NodeRelay:
         except (ConsoleAway, RelayRefused) as error:
             print(f"What was written last has not reached the console: {error}", file=sys.stderr)
             code = NO_ANSWER
-        with self._hold_lock():
+        with self.hold_lock():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(self._mark_name(name)))
             left = os.listdir(self.folder) if os.path.isdir(self.folder) else []
@@ -176,10 +177,16 @@ class NodeRelay:
         shutil.rmtree(gone or os.devnull, ignore_errors=True)
         return code
 
+    def follow(self) -> int:
+        """Relay as `watch` does, once no other process does so on this node."""
+        _end_with_parent()
+        file = os.open(self._path("courier"), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return self.watch()
+
     def watch(self) -> int:
         """Relay until the parent process is gone."""
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # at once, if the system has that
+        _end_with_parent()
         parent, pause, touched = os.getppid(), BUSY_S, 0.0
         while os.getppid() == parent:
             if time.monotonic() > touched + 60:
@@ -350,7 +357,7 @@ class NodeRelay:
                 raise PermissionError(f"{path} is not this user's own, or is open to others")
 
     @contextlib.contextmanager
-    def _hold_lock(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Hold the lock under which folders of this console are made and removed on the node."""
         self._make_folders()
         file = os.open(os.path.join(self.parent, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -406,6 +413,12 @@ class NodeRelay:
             pause = min(AWAY_S, pause * 2)
 
 
+def _end_with_parent() -> None:
+    """Have this process killed at once when its parent ends, if the system has that."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))
+
+
 def _is_held(path: str) -> bool:
     """Return whether a relay holds that lock."""
     try:
@@ -439,7 +452,7 @@ def main(arguments: list[str]) -> int:
         return check_console(arguments[1])
     url, folder, number, run, start, verb, *more = arguments
     relay = NodeRelay(
-        ConsoleConnection(url, os.environ["COURIER_TOKEN"]), folder, int(number), int(run), start
+        ConsoleConnection(url, os.environ[TOKEN_VARIABLE]), folder, int(number), int(run), start
     )
     verbs: dict[str, Callable[..., int]] = {
         "begin": relay.begin,
@@ -448,6 +461,7 @@ def main(arguments: list[str]) -> int:
         "sync": lambda: relay.sync(float(more[0])),
         "leave": relay.leave,
         "watch": relay.watch,
+        "follow": relay.follow,
         "fetch": relay.fetch,
     }
     try:

@@ -6,6 +6,8 @@ runner.py fork-server FD NEWS ROOM
                                 start wrappers for the agent; FD is a socket, NEWS a pipe
 runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
 runner.py network MODE          exit 0 when a network of a job's own works here with isolation of that mode
+runner.py replica               run the replica that an order on stdin names, on a node of its own
+runner.py relay ARGUMENT…       run the node relay
 runner.py enter FOLDER FD       serve one session beside a replica of the attempt; FD is a socket
 """
 
@@ -59,6 +61,14 @@ def _run() -> None:
         from jobs.node.agent.fork_server import main as serve_forks  # noqa: PLC0415 likewise
 
         serve_forks(int(sys.argv[2]), int(sys.argv[3]), _command())
+    elif sys.argv[1] == "replica":
+        from jobs.node.replica_runner import main as run_replica  # noqa: PLC0415 likewise
+
+        run_replica()
+    elif sys.argv[1] == "relay":
+        from jobs.node.relay import main as relay  # noqa: PLC0415 likewise
+
+        sys.exit(relay(sys.argv[2:]))
     elif sys.argv[1] == "enter":
         from jobs.node.sessions.entry import main as enter  # noqa: PLC0415 likewise
 

@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 
 _STATUSES: Final[dict[type[Exception], HTTPStatus]] = {
     relay_ingest.UnknownAttempt: HTTPStatus.UNAUTHORIZED,
+    relay_ingest.NotAdmitted: HTTPStatus.SERVICE_UNAVAILABLE,
     relay_ingest.AttemptOver: HTTPStatus.GONE,
     relay_ingest.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     relay_ingest.InvalidMessage: HTTPStatus.BAD_REQUEST,
@@ -55,7 +56,8 @@ def read_input(key: str, token: str, name: str, at: int) -> RelayAnswer:
 
 def _answer(key: str, action: Callable[[Path], RelayAnswer]) -> RelayAnswer:
     try:
-        return action(Path(settings.CONSOLE_SLURM_FOLDER or log_store.jobs_root()))
+        roots = [Path(each) for each in (settings.CONSOLE_SLURM_FOLDER, log_store.jobs_root()) if each]
+        return action(relay_ingest.find_root(roots, key))
     except tuple(_STATUSES) as error:
         return RelayAnswer(_STATUSES[type(error)])
     except (relay_ingest.NoSpace, OSError) as error:

@@ -13,19 +13,18 @@ from typing import Final
 
 from jobs.backends import fixed_ports
 from jobs.backends.base import Gpu, NotSubmitted, Submission
-from jobs.backends.local import containers, gpus, job_secrets, machine, own_ports, uplink_allocator
+from jobs.backends.local import gpus, machine, own_ports, uplink_allocator
 from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
-from jobs.backends.staging import authfile, code_sources, software, tracking
-from jobs.backends.staging import containers as staged_containers
+from jobs.backends.staging import authfile, code_sources, containers, job_secrets, software, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
+from jobs.backends.staging.planned_roles import implicit_ports, plan_role, plan_tensorboard, started_roles
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
-from jobs.node.frameworks import registry
 from jobs.node.network.rules import SERVICE
 from jobs.node.network.service import MLFLOW_PATH
 from jobs.node.sandbox import bind_mounts, isolation, role_credentials
@@ -36,7 +35,6 @@ from jobs.node.staging.mount_specs import DataSpec, PackageSpec
 from jobs.node.supervisor import checkpoints
 from jobs.node.supervisor.layout import Layout
 from jobs.node.supervisor.plan import (
-    Counts,
     EndWarning,
     MachineSettings,
     NetworkPlan,
@@ -46,7 +44,6 @@ from jobs.node.supervisor.plan import (
     TensorBoardPlan,
 )
 from jobs.node.wrapper import tensorboard
-from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
 
@@ -73,7 +70,7 @@ class JobRuntime:
 def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> MountPlanner:
     """Raise Refused for what this machine will never run, however long one waits; return its mounts."""
     spec = submission.spec
-    for name in job_secrets.list_names(submission, config):
+    for name in job_secrets.list_names(submission, config.code()):
         if name not in submission.secrets:
             raise refusal("no_secret", name=name)
     chosen = [role.nodes for role in spec.roles]
@@ -82,7 +79,7 @@ def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobR
     if spec.framework is Framework.SLURM and spec.replicas > 1:
         raise refusal("only_slurm", nodes=spec.replicas)
     for role in spec.roles:
-        staged_containers.check(role, is_contained=runtime.contains(role))
+        containers.check(role, is_contained=runtime.contains(role))
     images = [role.image for role in spec.roles if role.image]
     if images and not runtime.engine and not config.allow_plain:
         raise refusal("no_image_engine", image=images[0])
@@ -140,20 +137,8 @@ def plan(
     for role, ask, given in zip(started_roles(spec), asks, ports, strict=True):
         pairs = zip(cards[role.name], given, strict=True)
         slots = (Slot(mine, own, _cores(spec, ask, cores)) for mine, own in pairs)
-        roles.append(role_of(role, ask, tuple(slots), layer.shm_mib))
+        roles.append(plan_role(role, ask, tuple(slots), layer.shm_mib))
     return _with_uplink(make_plan(submission, config, runtime, layer, roles), config, held)
-
-
-def started_roles(spec: JobSpec) -> list[RoleSpec]:
-    """Return the roles with the commands that their replicas run, behind what software and framework need."""
-    shared, roles = registry.count_shared_memory_mib(spec), []
-    for position, role in enumerate(spec.roles):
-        amount = max(role.resources.shm_mib, shared)
-        resources = role.resources.model_copy(update={"shm_mib": amount})
-        command = registry.wrap_command(spec, position)
-        started = role.model_copy(update={"command": command, "resources": resources})
-        roles.append(software.with_modules(started, spec.software))
-    return roles
 
 
 def _with_uplink(made: Plan, config: LocalConfig, held: AllocatedTotal) -> Plan:
@@ -187,7 +172,7 @@ def make_plan(
     """The attempt's plan, once every role has its slots."""
     spec = submission.spec
     uid = config.uid_of(submission.person.number, runtime.isolation)
-    board = _tensorboard(spec)
+    board = _plan_board(spec)
     return Plan(
         key=submission.key,
         job=submission.job_id,
@@ -236,21 +221,15 @@ def _needs_tools(layer: MountPlanner, board: TensorBoardPlan | None) -> bool:
 
 def lacks_tensorboard(spec: JobSpec, config: LocalConfig, runtime: JobRuntime) -> bool:
     """Tell whether TensorBoard is to run beside the job, and nobody is known to have it."""
-    board = _tensorboard(spec)
+    board = _plan_board(spec)
     role = spec.roles[staged_tensorboard.leading_role(spec)]
     found = shutil.which(tensorboard.NAME, path=config.path)
     return board is not None and not (board.has_own or runtime.contains(role) or found)
 
 
-def _tensorboard(spec: JobSpec) -> TensorBoardPlan | None:
-    if (path := staged_tensorboard.log_path(spec)) is None:
-        return None
-    return TensorBoardPlan(
-        staged_tensorboard.position(spec),
-        path,
-        software.with_prologue(tensorboard.COMMAND, spec.software),
-        has_own=importlib.util.find_spec(tensorboard.NAME) is not None,
-    )
+def _plan_board(spec: JobSpec) -> TensorBoardPlan | None:
+    """Return the plan of TensorBoard, which may be the console's own."""
+    return plan_tensorboard(spec, has_own=importlib.util.find_spec(tensorboard.NAME) is not None)
 
 
 def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> MountPlanner:
@@ -396,13 +375,6 @@ def _ports(ports: Sequence[Port], fixed: Mapping[str, int], allocator: PortAlloc
     return {port.label: _pick(port, fixed, allocator) for port in ports}
 
 
-def implicit_ports(spec: JobSpec, place: int) -> list[Port]:
-    """Return the ports that replicas of the role at a place have without asking for them."""
-    asked = {port.label for port in spec.roles[place].ports}
-    labels = (*IMPLICIT_PORTS, *staged_tensorboard.labels(spec, place))
-    return [Port(label=label) for label in labels if label not in asked]
-
-
 def _pick(port: Port, fixed: Mapping[str, int], allocator: PortAllocator) -> tuple[int, ...]:
     begin = fixed.get(port.label)
     return allocator.any(port.count) if begin is None else allocator.exactly(begin, port.count)
@@ -411,27 +383,6 @@ def _pick(port: Port, fixed: Mapping[str, int], allocator: PortAllocator) -> tup
 def _no_room(resource: str, wanted: int, free: int) -> NotSubmitted:
     params: Params = {"resource": resource, "wanted": wanted, "free": max(0, free)}
     return NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params))
-
-
-def role_of(role: RoleSpec, ask: ResourceRequest, slots: Sequence[Slot], shm_mib: int) -> Role:
-    """A role of the plan, with the amounts that were asked for."""
-    init_containers, sidecars = containers.plan(role)
-    return Role(
-        name=role.name,
-        command=role.command,
-        image=role.image,
-        cpu_milli=ask.cpu_milli,
-        memory_mib=ask.memory_mib,
-        shm_mib=shm_mib or role.resources.shm_mib,
-        gpus=ask.gpus,
-        env=role.env,
-        completion=Counts(role.completion.min_failed, role.completion.min_succeeded),
-        labels=tuple(port.label for port in role.ports),
-        slots=tuple(slots),
-        disk_mib=role.resources.disk_mib,
-        init_containers=init_containers,
-        sidecars=sidecars,
-    )
 
 
 def _packages(spec: JobSpec, config: LocalConfig) -> PackageSpec | None:

@@ -32,7 +32,6 @@ from jobs.backends.local import (
     connections,
     dry_run,
     gpus,
-    job_secrets,
     kernel_log,
     launch,
     machine,
@@ -46,6 +45,7 @@ from jobs.backends.local.observe import AttemptView
 from jobs.backends.measures import KernelLog, Use
 from jobs.backends.origins import Origin
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
+from jobs.backends.staging import job_secrets
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.faults import fault
 from jobs.node import files, processes
@@ -126,7 +126,7 @@ class LocalBackend:
         allocations.remove_released(self._layout)
         held = allocations.sum_held(self._layout, besides=key)
         made = accept.plan(submission, self._config, runtime, layer, held)
-        secrets = job_secrets.secrets_of(submission, self._config, layer)
+        secrets = job_secrets.secrets_of(submission, self._config.code(), layer)
         job_secrets.add_key(secrets, submission.spec)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:

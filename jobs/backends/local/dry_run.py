@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from jobs.backends.base import MASK, DryRunCheck, NotSubmitted, Refused, Submission
-from jobs.backends.local import accept, allocations, job_secrets
+from jobs.backends.local import accept, allocations
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.staging import job_secrets
 from jobs.node.sandbox import engine
 from jobs.node.supervisor.layout import Layout
 from jobs.node.wrapper import tensorboard
@@ -62,7 +63,7 @@ def run_checks(
     submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, layout: Layout
 ) -> Iterator[DryRunCheck]:
     """Each thing that was tried, in the order in which it would matter; the first refusal ends it."""
-    masked = dict.fromkeys(job_secrets.list_names(submission, config), MASK)
+    masked = dict.fromkeys(job_secrets.list_names(submission, config.code()), MASK)
     submission = replace(submission, secrets=masked, endpoint_token=MASK)
     try:
         layer = accept.refuse_impossible(submission, config, runtime)

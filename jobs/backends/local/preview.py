@@ -14,10 +14,12 @@ from typing import Final
 
 from jobs.backends import fixed_ports
 from jobs.backends.base import MASK, RenderedJob, RenderedRole, Submission
-from jobs.backends.local import accept, job_secrets
+from jobs.backends.local import accept
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.own_ports import Ports
+from jobs.backends.staging import job_secrets
 from jobs.backends.staging.mounts import MountPlanner
+from jobs.backends.staging.planned_roles import implicit_ports, plan_role, started_roles
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.staging.mount_specs import IN_WORK, MountSpec
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
@@ -35,10 +37,10 @@ def render(
     submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, attempt: Path
 ) -> RenderedJob:
     """Return a preview of the attempt at that path; raises Refused."""
-    masked = dict.fromkeys(job_secrets.list_names(submission, config), MASK)
+    masked = dict.fromkeys(job_secrets.list_names(submission, config.code()), MASK)
     hidden = replace(submission, secrets=masked, endpoint_token=MASK)
     layer = accept.refuse_impossible(hidden, config, runtime)
-    secrets = job_secrets.secrets_of(hidden, config, layer)["env"]
+    secrets = job_secrets.secrets_of(hidden, config.code(), layer)["env"]
     plans = [_make_plan(hidden, config, runtime, layer, choice) for choice in _CHOICES]
     asks, spec = resource_requests(hidden.spec), hidden.spec
     roles = [
@@ -55,16 +57,16 @@ def _make_plan(
     spec = submission.spec
     ports = accept.list_own_ports(spec, config) if runtime.own_network else _host_ports(spec, choice)
     roles = []
-    for role, ask, given in zip(accept.started_roles(spec), resource_requests(spec), ports, strict=True):
+    for role, ask, given in zip(started_roles(spec), resource_requests(spec), ports, strict=True):
         slots = [Slot(tuple(range(choice, choice + ask.gpus)), own) for own in given]
-        roles.append(accept.role_of(role, ask, slots, layer.shm_mib))
+        roles.append(plan_role(role, ask, slots, layer.shm_mib))
     return accept.make_plan(submission, config, runtime, layer, roles)
 
 
 def _host_ports(spec: JobSpec, choice: int) -> list[list[Ports]]:
     return [
         [
-            _replica_ports((*accept.implicit_ports(spec, place), *role.ports), index, choice)
+            _replica_ports((*implicit_ports(spec, place), *role.ports), index, choice)
             for index in range(role.replicas)
         ]
         for place, role in enumerate(spec.roles)

@@ -51,7 +51,8 @@ class AttemptRecord:
     """An attempt as it was submitted.
 
     `user` is the UNIX user of the job, "" for the console's own; `apart` tells whether its nodes share no
-    folder with the console; `checks_nodes` that the job begins with the sanity check.
+    folder with the console; `checks_nodes` that the job begins with the sanity check; `makes_token` that the
+    attempt makes the token of its relay itself.
     """
 
     roles: tuple[RoleRecord, ...]
@@ -60,6 +61,7 @@ class AttemptRecord:
     user: str = ""
     apart: bool = False
     checks_nodes: bool = False
+    makes_token: bool = False
 
     def replicas(self) -> Iterator[tuple[RoleRecord, int, str]]:
         """Yield every replica: role, index, name in files."""
@@ -88,9 +90,8 @@ def _load(folder: str, _inode: int, _mtime_ns: int) -> AttemptRecord:
     if value["format"] != FORMAT:
         raise UnknownFormat(value["format"])
     roles, (first, last) = tuple(map(_role, value["roles"])), value["ports"]
-    optional = {
-        name: value[name] for name in ("time_limit_s", "user", "apart", "checks_nodes") if name in value
-    }
+    names = ("time_limit_s", "user", "apart", "checks_nodes", "makes_token")
+    optional = {name: value[name] for name in names if name in value}
     return AttemptRecord(roles, (first, last), **optional)
 
 

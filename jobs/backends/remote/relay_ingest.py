@@ -1,11 +1,12 @@
 """Relay ingest: the console's end of the node relay, where nodes share no folder with the console.
 
-Each attempt has a token, derived from a key in the console's own folder and written only into the attempt's
-script.  Until the attempt is over, its holder can do for this one attempt what the job could do in a shared
-folder, and less: begin a run that has not begun, append to the logs of its own replicas, put the small files
-there that its own script writes, and read what its own replicas need (its secrets and code among them, which
-are the job's anyway) and what users request of it.  At worst a job lies about itself: about its output, when
-it began and how it ended.
+Each attempt has a token.  It is derived from a key in the console's own folder, and written only into the
+attempt's script; or the attempt makes it on its node, and the console knows its digest alone (`admit`).
+Until the attempt is over, its holder can do for this one attempt what the job could do in a shared folder,
+and less: begin a run that has not begun, append to the logs of its own replicas, put the small files there
+that its own script writes, and read what its own replicas need (its secrets and code among them, which are
+the job's anyway) and what users request of it.  At worst a job lies about itself: about its output, when it
+began and how it ended.
 
 It can't name any other file: names are compared with the attempt's record, and no link is followed.  Nothing
 stored is changed: logs only grow, up to `MAX_LOG`, and the first version of each file in `WRITTEN_ONCE`
@@ -37,6 +38,7 @@ from jobs.node.frameworks import sanity
 from jobs.node.supervisor import announced_ports
 
 KEY_FILE: Final = ".courier-key"
+DIGEST_FILE: Final = "token-digest"
 OVER_FILE: Final = "over"
 """In an attempt's folder: the console has seen its end."""
 
@@ -83,6 +85,10 @@ class NoSpace(Exception):
     """There is no space for it now."""
 
 
+class NotAdmitted(Exception):
+    """It is not known yet which token the attempt has made."""
+
+
 class RateLimited(Exception):
     """One attempt sends more requests than so many relays would."""
 
@@ -119,10 +125,38 @@ def attempt_token(root: Path, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), f"courier {key}".encode(), hashlib.sha256).hexdigest()
 
 
+def find_root(roots: Sequence[Path], key: str) -> Path:
+    """Return the one of these folders that has the attempt.  Raises UnknownAttempt."""
+    with suppress(attempts.InvalidKey):
+        for root in roots:
+            if read_record(attempts.attempt_folder(root, key)) is not None:
+                return root
+    raise UnknownAttempt
+
+
+def admit(folder: Path, digest: str) -> None:
+    """Admit who has the token with this SHA-256 digest to the attempt in `folder`; the first one counts."""
+    attempts.create(folder / DIGEST_FILE, digest, durable=True)
+
+
+def _expected(root: Path, key: str, folder: Path, record: AttemptRecord) -> bytes:
+    """Return what is known of the attempt's token.  Raises NotAdmitted."""
+    if not record.makes_token:
+        return attempt_token(root, key).encode()
+    if (digest := attempts.read_text(folder / DIGEST_FILE)) is None:
+        raise NotAdmitted
+    return digest.encode()
+
+
+def _shown(record: AttemptRecord, given: str) -> bytes:
+    """Return a given token in the form of `_expected`."""
+    return hashlib.sha256(given.encode()).hexdigest().encode() if record.makes_token else given.encode()
+
+
 def receive(root: Path, key: str, given: str, body: bytes) -> dict[str, Any]:
     """Store what a node relay sends, and return the reply for it.
 
-    Raises UnknownAttempt, AttemptOver, InvalidMessage, RateLimited or NoSpace.
+    Raises UnknownAttempt, NotAdmitted, AttemptOver, InvalidMessage, RateLimited or NoSpace.
     """
     folder, record = _authorize(root, key, given)
     message, pieces = _parse(body)
@@ -138,7 +172,7 @@ def receive(root: Path, key: str, given: str, body: bytes) -> dict[str, Any]:
 def read_input(root: Path, key: str, given: str, name: str, at: int) -> bytes | None:
     """Return a chunk of a file that a replica needs: None where there is no such file, b"" behind its end.
 
-    Raises UnknownAttempt, AttemptOver, InvalidMessage or RateLimited.
+    Raises UnknownAttempt, NotAdmitted, AttemptOver, InvalidMessage or RateLimited.
     """
     folder, _record = _authorize(root, key, given)
     if name == f"luggage/{bundle.file_name()}":
@@ -167,7 +201,7 @@ def _authorize(root: Path, key: str, given: str) -> tuple[Path, AttemptRecord]:
     record = read_record(folder)
     if record is None or not record.apart:
         raise UnknownAttempt
-    if not hmac.compare_digest(attempt_token(root, key).encode(), given.encode()):
+    if not hmac.compare_digest(_expected(root, key, folder, record), _shown(record, given)):
         raise UnknownAttempt
     with suppress(FileNotFoundError):
         if time.time() > (folder / OVER_FILE).stat().st_mtime + GRACE_S:

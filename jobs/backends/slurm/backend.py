@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ import shlex
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -38,10 +37,11 @@ from jobs.backends.base import (
 from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.origins import Origin
-from jobs.backends.remote import attempts, records, relay_ingest
+from jobs.backends.remote import attempts, records, relay_ingest, status_files, tombstones
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.endpoints import EndpointProbe
 from jobs.backends.remote.records import read_record
+from jobs.backends.remote.submission_lock import hold_lock
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.slurm.client import (
     associations,
@@ -72,10 +72,10 @@ from jobs.backends.slurm.script import (
     preview,
     staging,
 )
-from jobs.backends.slurm.sessions import ReplicaSessions
-from jobs.backends.slurm.status import cleanup, recovery, states, status_files
+from jobs.backends.slurm.sessions import StepSessions
+from jobs.backends.slurm.status import cleanup, recovery, states
 from jobs.backends.slurm.status.recovery import PendingActions
-from jobs.backends.staging import tracking
+from jobs.backends.staging import tracking, tree_archives
 from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
 from jobs.node import credential_server
@@ -156,9 +156,7 @@ class SlurmBackend:
 
     def submit(self, submission: Submission) -> Handle:
         """See `base.Backend`.  The job is held until `release`."""
-        number = self._submitted_number(submission.key) or cleanup.find_tombstone(
-            self._config.root, submission.key
-        )
+        number = self._submitted_number(submission.key) or self._forgotten_number(submission.key)
         if number:
             return SlurmJob(number, submission.key).handle
         account = self._account(submission)
@@ -173,7 +171,7 @@ class SlurmBackend:
                 folder.mkdir(mode=0o700, exist_ok=True)
             if not self._config.apart:
                 _make_checkpoints(checkpoints.folder_of(folder), account)
-            with _hold_lock(folder):
+            with hold_lock(folder):
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
         except OSError as error:
@@ -358,7 +356,7 @@ class SlurmBackend:
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
         sent = SlurmJob.of(handle)
-        cleanup.write_tombstone(self._config.root, sent)
+        tombstones.write(self._config.root, sent.key, str(sent.number))
         folder = self._folder(sent.key)
         user = self._user(sent.key)
         _take_checkpoints(folder)
@@ -386,9 +384,9 @@ class SlurmBackend:
     def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
         return self._sessions(handle, replica).listens(port)
 
-    def _sessions(self, handle: Handle, replica: ReplicaRef) -> ReplicaSessions:
+    def _sessions(self, handle: Handle, replica: ReplicaRef) -> StepSessions:
         try:
-            return ReplicaSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
+            return StepSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
         except InvalidKey as error:
             raise NoEntry(Barrier.GONE) from error
 
@@ -441,6 +439,11 @@ class SlurmBackend:
             return None
         return int(number) if number and number.strip().isdigit() else None
 
+    def _forgotten_number(self, key: str) -> int | None:
+        """Return Slurm's number for a forgotten attempt, None for any other."""
+        text = tombstones.find(self._config.root, key)
+        return int(text) if text else None
+
     def _submit(self, submission: Submission, folder: Path, account: Account | None) -> Handle:
         """Submit it under the attempt's lock."""
         key, user = submission.key, account.pw_name if account else ""
@@ -480,7 +483,7 @@ class SlurmBackend:
         for name, content in self._staging_secrets(submission):
             attempts.write_text(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
-            staging.pack(supply, folder / "trees" / f"{tree}.tar")
+            tree_archives.write(supply, folder / "trees" / f"{tree}.tar")
         fault("slurm.before_sbatch")
         if account:
             folder_access.grant_access(folder, account.pw_uid)
@@ -621,7 +624,7 @@ class SlurmBackend:
 
     def _submit_again(self, job: SlurmJob) -> None:
         folder, user = self._folder(job.key), self._user(job.key)
-        with _hold_lock(folder):
+        with hold_lock(folder):
             if self._jobs_of_name(job.key, user):
                 return
             script = (folder / "script").read_text(encoding="utf-8")
@@ -700,20 +703,6 @@ def _make_checkpoints(folder: Path, account: Account | None) -> None:
         folder_access.grant_access(folder, account.pw_uid)
     else:
         folder.mkdir(mode=0o700, exist_ok=True)
-
-
-@contextmanager
-def _hold_lock(folder: Path) -> Iterator[None]:
-    """Hold the attempt's lock.  Raises Unknown when another worker submits it."""
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Unknown("another worker is handing it over") from error
-        yield
-    finally:
-        os.close(file)
 
 
 def _with_version(seen: Observation) -> Observation:

@@ -6,35 +6,36 @@ import os
 import pwd
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.settings import (
+    CONSOLE_URL,
     FROZEN,
+    Folder,
     InvalidSettings,
     Namenodes,
+    OptionalFolder,
+    OptionalWord,
     SettingProblem,
     Settings,
     Switch,
+    Word,
+    check_folder,
     check_ports,
     invalid,
+    is_loopback,
 )
 from jobs.backends.slurm.client.login import Login
 from jobs.backends.slurm.identity.as_user import PATH
 from jobs.facilities import READ_ONLY, Facilities
 
-_PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
-_WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|unix:/[A-Za-z0-9._/+@-]+")
-_CONSOLE: Final = re.compile(
-    r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?|https?://\[[0-9a-f:]+\](:[0-9]+)?/?"
-)
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 
 SINGLE: Final = "single"
@@ -54,19 +55,6 @@ OURS: Final = frozenset(
     {"array", "chdir", "error", "export", "export-file", "hold", "input", "job-name", "open-mode", "output"}
 )
 """Options of sbatch that the console itself decides."""
-
-
-def _check_folder(value: str) -> str:
-    """Refuse what is no absolute path of plain characters: scripts hold it, and Slurm expands `%` in it."""
-    if not _PATH_NAME.fullmatch(value) or os.path.normpath(value) != value:
-        raise invalid("no_path", value=value)
-    return value
-
-
-def _check_word(value: str) -> str:
-    if not _WORD.fullmatch(value):
-        raise invalid("no_name", value=value)
-    return value
 
 
 def _check_option(value: str) -> str:
@@ -96,23 +84,10 @@ def _check_login(login: Login | None) -> Login | None:
     return login
 
 
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1"} or host.endswith(".localhost") or host.startswith("127.")
-
-
 def _own_user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def _optional(check: Callable[[str], str]) -> AfterValidator:
-    return AfterValidator(lambda value: value and check(value))
-
-
-Folder = Annotated[str, AfterValidator(_check_folder)]
-OptionalFolder = Annotated[str, _optional(_check_folder)]
-Word = Annotated[str, AfterValidator(_check_word)]
-OptionalWord = Annotated[str, _optional(_check_word)]
 Option = Annotated[str, AfterValidator(_check_option)]
 Priority = Annotated[str, AfterValidator(_check_priority)]
 
@@ -151,7 +126,7 @@ class SlurmConfig(Settings):
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5
     python: Annotated[
-        str, AfterValidator(lambda value: value if value == "python3" else _check_folder(value))
+        str, AfterValidator(lambda value: value if value == "python3" else check_folder(value))
     ] = "python3"
     way: Literal["commands", "rest"] = "commands"
     url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
@@ -178,10 +153,10 @@ class SlurmConfig(Settings):
         usual_url = values.pop("usual_console_url", "")
         folder = values.pop("folder", "")
         try:
-            root = _check_folder(folder or str(home / "jobs"))
+            root = check_folder(folder or str(home / "jobs"))
         except InvalidSettings as error:
             raise InvalidSettings(SettingProblem("folder", "no_path", error.problems[0].params)) from None
-        if _is_loopback(usual_url) and not values.get("nodes_folder"):
+        if is_loopback(usual_url) and not values.get("nodes_folder"):
             usual_url = ""  # on another node it would be that node
         values["console_url"] = values.get("console_url") or usual_url
         return cls(**{**values, "root": Path(root), "own": not folder})
@@ -203,7 +178,7 @@ class SlurmConfig(Settings):
             (
                 "console_url",
                 "no_console",
-                bool(self.console_url) and not _CONSOLE.fullmatch(self.console_url),
+                bool(self.console_url) and not CONSOLE_URL.fullmatch(self.console_url),
             ),
             ("nodes_folder", "apart_as_owners", self.apart and self.identity != SINGLE),
             ("nodes_folder", "apart_without_url", self.apart and not self.console_url),

@@ -148,14 +148,12 @@ PROBLEMS: Final[Mapping[str, str]] = {
     ),
     "apart_without_url": _("A node folder requires the console's address: set console_url or CONSOLE_URL."),
     "jwt_by_rest": _("Identity jwt requires slurmrestd: set way to rest and remove the login node."),
-    "no_console": _("Enter the address at which nodes reach the console: https://… or http://…."),
     "no_keys": _(
         "The private key and the host key must be OpenSSH keys; the private key must have no passphrase."
     ),
     "no_line": _("Values must be a single line of text."),
     "no_name": _("Invalid Slurm name “%(value)s”. Letters, digits and ._,+- are allowed."),
     "no_option": _("sbatch option “%(value)s” can't be set here. Enter an option name such as constraint."),
-    "no_path": _("Invalid path “%(value)s”. Enter an absolute path; letters, digits and ._+@- are allowed."),
     "no_priority": _("Invalid priority “%(value)s”. Use 1 to 9."),
     "no_prometheus": _("Enter the address of Prometheus: http://… or https://…."),
     "no_url": _("With rest, enter the address of slurmrestd: http://…, https://… or unix:/…."),

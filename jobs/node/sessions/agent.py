@@ -28,7 +28,7 @@ from json import loads
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.node import frames, kernel, listening_sockets, processes
+from jobs.node import frames, kernel, listening_sockets, marks, processes
 from jobs.node.command import Command, session_command
 from jobs.node.listening_sockets import is_loopback
 from jobs.node.sessions import leader, protocol
@@ -36,8 +36,26 @@ from jobs.node.sftp.folder_server import serve as serve_folders
 from jobs.node.sftp.paths import BrowsableFolders, BrowsableRoot
 from jobs.node.sftp.server import serve
 
-TASK_VARIABLES: Final = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID")
-"""The environment variables that tell a process's task at Slurm, unless it hides them."""
+
+@dataclass(frozen=True, slots=True)
+class ProcessMarks:
+    """The environment variables that tell a process's replica, unless it hides them.
+
+    `job` is the same in the replica's process and here, `replica` is in the command's, and `all_of` are equal
+    in all processes of a replica.  The command is `depth` generations below the replica's process.
+    """
+
+    job: str
+    replica: str
+    all_of: tuple[str, ...]
+    depth: int
+
+
+SLURM: Final = ProcessMarks(
+    "SLURM_JOB_ID", "SLURM_PROCID", ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"), 1
+)
+RUNNER: Final = ProcessMarks(marks.RUNNER, marks.REPLICA, (marks.REPLICA,), 2)
+"""Of replicas that `jobs.node.replica_runner` runs: between it and the command is a wrapper."""
 
 JOB_SIGNALS: Final = (
     signal.SIGHUP,
@@ -118,15 +136,21 @@ def find_replica(pid: int) -> RunningReplica:
 
     Its command is the newest child: what runs beside it (sidecars, the sampler of log times) starts earlier.
     """
-    held = processes.hold(pid)
-    if held is None or _environment(pid).get("SLURM_JOB_ID") != os.environ["SLURM_JOB_ID"]:
+    found, held = _marks(), processes.hold(pid)
+    if held is None or _environment(pid).get(found.job) != os.environ[found.job]:
         raise NoAccess("not_running")
-    children = (child for child, parent in processes.parents().items() if parent == pid)
-    for child in sorted(children, key=lambda child: (processes.start_ticks(child), child), reverse=True):
+    parents, generation = processes.parents(), {pid}
+    for _ in range(found.depth):
+        generation = {child for child, parent in parents.items() if parent in generation}
+    for child in sorted(generation, key=lambda child: (processes.start_ticks(child), child), reverse=True):
         inner = processes.hold(child)
-        if inner is not None and "SLURM_PROCID" in (env := _environment(child)):
+        if inner is not None and found.replica in (env := _environment(child)):
             return RunningReplica(held, env, inner, leader.foreign_namespaces(child, _NAMESPACES))
     raise NoAccess("not_running")
+
+
+def _marks() -> ProcessMarks:
+    return RUNNER if RUNNER.job in os.environ else SLURM
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -143,7 +167,7 @@ def _pids(replica: RunningReplica) -> Iterator[int]:
     """Yield every process of the replica, those of its sessions too."""
     for pid in processes.numbers():
         about = _environment(pid)
-        if about and all(about.get(name) == replica.env.get(name) for name in TASK_VARIABLES):
+        if about and all(about.get(name) == replica.env.get(name) for name in _marks().all_of):
             yield pid
 
 

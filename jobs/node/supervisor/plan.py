@@ -82,17 +82,21 @@ class UnknownFormat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One replica's share: GPU indexes, ports by label, and the cores that it is pinned to (() for any)."""
+    """One replica's share: GPU indexes, ports by label, and the cores that it is pinned to (() for any).
+
+    `host` is the address of its node, where replicas are on several.
+    """
 
     gpus: tuple[int, ...] = ()
     ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     cores: tuple[int, ...] = ()
+    host: str = ""
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """Read it from JSON; earlier releases wrote no cores."""
         ports = {label: tuple(ports) for label, ports in value["ports"].items()}
-        return cls(tuple(value["gpus"]), ports, tuple(value.get("cores", ())))
+        return cls(tuple(value["gpus"]), ports, tuple(value.get("cores", ())), value.get("host", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +359,9 @@ class Plan:
 
     def address(self, position: int) -> str:
         """Return the address at which the others reach a replica: its own, or the host's."""
-        return address_of(self.network, position) if self.network else self.house.host_ip
+        if self.network:
+            return address_of(self.network, position)
+        return self.replicas()[position].slot.host or self.house.host_ip
 
     def replica(self, role: str, index: int) -> PlannedReplica | None:
         """Return a replica by its role's name and its index there; None when there is no such one."""

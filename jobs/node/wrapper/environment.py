@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from jobs.node import marks
 from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import (
     SHELL,
@@ -51,7 +52,7 @@ INDEX_VARIABLES: Final = (
     "PAI_TASK_ROLE_INDEX",
 )
 
-MARK: Final = "JOB_CONSOLE_REPLICA"
+MARK: Final = marks.REPLICA
 
 COMPANION: Final = "JOB_CONSOLE_COMPANION"
 """Names what runs besides a replica's command, so that its processes are not taken for the command's."""

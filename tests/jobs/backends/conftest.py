@@ -9,13 +9,16 @@ import pytest
 
 from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import Bench, LocalBench
+from tests.jobs.backends.ray_bench import RayBench
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.ray_cluster import RayCluster
+from tests.serving import reserved, web_server
 from tests.slurm import Slurm
 
 OUTSIDE = "/srv" if os.geteuid() == 0 else "/var/tmp"
 """Where a folder lies that jobs see; their /tmp and /var/tmp are their own."""
 
-BENCHES = ("local", "local-none", "slurm", "slurm-rest")
+BENCHES = ("local", "local-none", "slurm", "slurm-rest", pytest.param("ray", marks=pytest.mark.ray))
 """A new backend joins the contract by its name here."""
 
 
@@ -31,6 +34,10 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     if request.param in ("slurm", "slurm-rest"):
         running = request.getfixturevalue("slurm")
         made = SlurmBench(tmp_path, running, by_rest(running) if request.param == "slurm-rest" else {})
+    elif request.param == "ray":
+        made = request.getfixturevalue("on_ray")
+        yield made
+        return
     else:
         made = make(request.param, tmp_path)
     yield made
@@ -49,6 +56,17 @@ def on_slurm(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBench]:
     made = SlurmBench(tmp_path, slurm)
     yield made
     made.close()
+
+
+@pytest.fixture
+def on_ray(tmp_path: Path, ray_cluster: RayCluster, settings: Any) -> Iterator[RayBench]:
+    """A bench on Ray, and the console's web server, which its relays reach."""
+    port = reserved()
+    settings.CONSOLE_SLURM_FOLDER = str(tmp_path / "jobs")
+    with port, web_server(port):
+        made = RayBench(tmp_path, ray_cluster, f"http://127.0.0.1:{port.getsockname()[1]}")
+        yield made
+        made.close()
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 from jobs.backends.base import Backend, Handle, Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.ray.backend import RayBackend
+from jobs.backends.ray.config import RayConfig
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
@@ -25,6 +27,8 @@ def submit(told: dict[str, Any]) -> Handle:
 
 def backend(told: dict[str, Any]) -> Backend:
     """The backend that is told."""
+    if "ray" in told:
+        return RayBackend(RayConfig.from_settings(Path(told["home"]), told["ray"]))
     if "slurm" in told:
         return Releasing(SlurmConfig.from_settings(Path("/"), told["slurm"]))
     config = dict(told["config"])

@@ -16,6 +16,7 @@ from typing import Final
 from jobs.backends.base import Observation, Unreachable, Unseen
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord
+from jobs.backends.remote.replica_ends import killing_signal
 from jobs.backends.slurm.client.controller import Controller
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.status import states
@@ -124,7 +125,7 @@ def _by_exit(seen: Observation, row: ListedJob) -> Observation:
         code = row.exit_code if row.exit_code or state is State.SUCCEEDED else None
         task = ReplicaState.SUCCEEDED if state is State.SUCCEEDED else ReplicaState.FAILED
         replica = replace(
-            one, state=task, reason=reason, exit_code=code, signal=states.killing_signal(row.exit_code)
+            one, state=task, reason=reason, exit_code=code, signal=killing_signal(row.exit_code)
         )
         replica = replace(replica, started_at=one.started_at or row.starts_at, ended_at=row.ended_at)
         ended = replace(ended, replicas=(replace(replica, node=one.node or row.nodes),))
@@ -135,6 +136,6 @@ def _verdict(row: ListedJob) -> tuple[State, Reason]:
     if row.state == "COMPLETED":
         return State.SUCCEEDED, Reason(ReasonCode.COMPLETED)
     params: Params = {"exit_code": row.exit_code} if row.exit_code else {}
-    if (killer := states.killing_signal(row.exit_code)) is not None:
+    if (killer := killing_signal(row.exit_code)) is not None:
         return State.FAILED, Reason(ReasonCode.SIGNALLED, {**params, "signal": killer})
     return State.FAILED, Reason(ReasonCode.EXIT_CODE, params)

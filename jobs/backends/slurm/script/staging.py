@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import shlex
-import tarfile
 import zipfile
 from base64 import encodebytes
 from collections.abc import Iterator, Sequence
@@ -54,7 +53,6 @@ from jobs.node.staging import git, mount_paths, pip
 from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
 from jobs.node.wrapper.companions import MOST_GRACE_S
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose, name_containers
-from jobs.trees import Kind, Supplied
 
 PROLOG: Final = Path(__file__).with_name("prolog.sh").read_text(encoding="utf-8").rstrip("\n")
 PATIENCE_S: Final = 1800
@@ -291,32 +289,6 @@ def named_secrets(spec: JobSpec) -> set[str]:
     uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
     named = {name for uri in uris for name in placeholders.list_references(uri)}
     return named | set(staged_containers.list_secrets(spec))
-
-
-def pack(supply: Supplied, path: Path) -> None:
-    """Write an uploaded tree as an archive for the nodes, which don't see the console's storage."""
-    path.parent.mkdir(mode=0o750, exist_ok=True)  # in a folder that is closed to others
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for entry in supply.tree.entries:
-            member = tarfile.TarInfo(entry.path)
-            member.mode = 0o755 if entry.kind in (Kind.PROGRAM, Kind.FOLDER) else 0o644
-            content: io.BufferedIOBase | None = None
-            if entry.kind is Kind.LINK:
-                member.type, member.linkname = tarfile.SYMTYPE, entry.target
-            elif entry.kind is Kind.FOLDER:
-                member.type = tarfile.DIRTYPE
-            else:
-                where, offset = supply.where[entry.sha256]
-                member.size = entry.size
-                content = Path(where).open("rb")  # noqa: SIM115 closed below
-                content.seek(offset)
-            try:
-                archive.addfile(member, content)
-            finally:
-                if content is not None:
-                    content.close()
-    draft.rename(path)
 
 
 def _plan_code(source: CodeSource, submission: Submission, config: SlurmConfig) -> CodePiece:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -25,16 +24,11 @@ from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.remote import attempts
 from jobs.backends.slurm.client.rest.user_actions import TokenActions
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.handles import SlurmJob
 from jobs.dialects.base import Refused as Unread
 from jobs.dialects.document import Document
 from jobs.dialects.sbatch.header import read
 from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
-
-TOMBSTONES: Final = ".forgotten"
-TOMBSTONE_MONTHS: Final = 2
-"""A key is known for so many months after it was forgotten."""
 
 FOLDER: Final = ".left"
 NAME: Final = "job-console-remove"
@@ -65,32 +59,6 @@ class Leftover:
     since: float
     options: Mapping[str, str]
     tries: int = 0
-
-
-def find_tombstone(root: Path, key: str) -> int | None:
-    """Return Slurm's number for a forgotten attempt, None for any other."""
-    for months in range(TOMBSTONE_MONTHS + 1):
-        if number := attempts.read_text(_month(root, months) / key):
-            return int(number)
-    return None
-
-
-def write_tombstone(root: Path, sent: SlurmJob) -> None:
-    """Record that the attempt was run; old records are removed."""
-    month = _month(root)
-    if not month.exists():
-        month.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept = {_month(root, months).name for months in range(TOMBSTONE_MONTHS + 1)}
-        for folder in month.parent.iterdir():
-            if folder.name not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
-    attempts.create(month / sent.key, str(sent.number))
-
-
-def _month(root: Path, months_ago: int = 0) -> Path:
-    now = time.gmtime()
-    month = now.tm_year * 12 + now.tm_mon - 1 - months_ago
-    return root / TOMBSTONES / f"slurm-{month // 12}-{month % 12 + 1:02}"
 
 
 def remove(config: SlurmConfig, key: str, user: str) -> None:

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Observation
-from jobs.backends.remote import attempts
+from jobs.backends.remote import attempts, status_files
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import AttemptRecord
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.handles import SlurmJob
-from jobs.backends.slurm.status import states, status_files
+from jobs.backends.slurm.status import states
 from jobs.states import ReasonCode
 
 SAVED_S: Final = 15

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, FailedRun, Observation, ReplicaSeen
+from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, RoleRecord
+from jobs.backends.remote.replica_ends import describe_end, killing_signal, read_failed_run
+from jobs.backends.remote.status_files import ReplicaEnd, RunStatus, decide, last_run, read_run
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.script import ports
-from jobs.backends.slurm.status.status_files import ReplicaEnd, RunStatus, decide, last_run, read_run
 from jobs.node.supervisor import sanity_file
-from jobs.node.wrapper.outcome import Cause
 from jobs.states import Params, Phase, Reason, ReasonCode, ReplicaState, State, Unready
 
 WAITING: Final = frozenset(
@@ -39,15 +39,6 @@ OVER: Final = frozenset({*ENDED, "COMPLETED", "FAILED", "LAUNCH_FAILED", "RECONF
 NOTABLE: Final = frozenset({"CONFIGURING", "SUSPENDED", "STOPPED"})
 """States of a job that goes on which users are told."""
 
-START_FAILURES: Final = {
-    "mount": ReasonCode.MOUNT_FAILED,
-    "code": ReasonCode.CODE_FAILED,
-    "packages": ReasonCode.REQUIREMENTS_FAILED,
-    "image": ReasonCode.IMAGE_FAILED,
-    "start": ReasonCode.START_FAILED,
-}
-"""What kept a replica's command from being started."""
-
 RELAY_EXIT_CODES: Final = {
     73: "COURIER_FOLDER",
     75: "COURIER_AWAY",
@@ -66,8 +57,6 @@ KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 
 ROUND_S: Final = 600
 """Expected starts are rounded to ten minutes: they move with every pass of the scheduler."""
-
-_SIGNALS: Final = frozenset(int(each) for each in signal.Signals)
 
 
 def from_listed(folder: Path, record: AttemptRecord, listed: ListedJob) -> Observation:
@@ -177,7 +166,7 @@ class _AttemptView:
         judged, by = decide(self.record, found)
         if judged.state is State.FAILED:
             role, index = next((role, index) for role, index, name in self.record.replicas() if name == by)
-            reason = _end_reason(found.ends[by])
+            reason = describe_end(found.ends[by])
             return State.FAILED, Reason(reason.code, {**reason.params, "role": role.name, "index": index})
         if judged.state is State.SUCCEEDED:
             failed = sum(end.state is ReplicaState.FAILED for end in found.ends.values())
@@ -234,7 +223,9 @@ class _AttemptView:
             if end is not None:
                 seen = self._with_end(seen, end, role)
             elif name in found.failed and not found.ending:
-                seen = replace(seen, state=ReplicaState.WAITING, failed_run=_failed_run(*found.failed[name]))
+                seen = replace(
+                    seen, state=ReplicaState.WAITING, failed_run=read_failed_run(*found.failed[name])
+                )
             yield seen
 
     def _sanity(self, name: str) -> Mapping[str, Any]:
@@ -244,7 +235,7 @@ class _AttemptView:
 
     def _with_end(self, seen: ReplicaSeen, end: ReplicaEnd, role: RoleRecord) -> ReplicaSeen:
         state = end.state
-        reason = Reason(ReasonCode.JOB_ENDED) if end.how == "told" else _end_reason(end)
+        reason = Reason(ReasonCode.JOB_ENDED) if end.how == "told" else describe_end(end)
         if end.how == "lost" and self.listed.state == "OUT_OF_MEMORY":
             params: Params = {"limit_mib": role.memory_mib, "exit_code": end.code}
             reason = Reason(ReasonCode.OUT_OF_MEMORY, params)
@@ -287,11 +278,6 @@ class _AttemptView:
             yield EndpointSeen(label, "", port, ready=False, why=why, params=params)
 
 
-def killing_signal(code: int) -> int | None:
-    """Return the signal of a shell's exit code, None for another code."""
-    return code - 128 if code - 128 in _SIGNALS else None
-
-
 def round_start(at: float) -> int:
     """Round an expected start up to `ROUND_S`."""
     return int(-(-at // ROUND_S) * ROUND_S)
@@ -302,24 +288,3 @@ def _may_be_cut(reason: Reason) -> bool:
     killed = reason.code is ReasonCode.SIGNALLED and reason.params.get("signal") in (KILL, TERM)
     is_unknown = reason.code in (ReasonCode.WRAPPER_LOST, ReasonCode.START_FAILED)
     return killed or is_unknown or reason.params.get("slurm") == NOT_RELAYED
-
-
-def _failed_run(number: int, end: ReplicaEnd) -> FailedRun:
-    return FailedRun(number, _end_reason(end), end.code, killing_signal(end.code), end.at)
-
-
-def _end_reason(end: ReplicaEnd) -> Reason:
-    """Return why a replica ended."""
-    if end.code == 0:
-        return Reason(ReasonCode.COMPLETED)
-    if end.how == Cause.INIT:
-        container, _, error = end.detail.partition(" ")
-        params: Params = {"container": container, "error": error, "exit_code": end.code}
-        return Reason(ReasonCode.INIT_CONTAINER_FAILED, params)
-    if end.how in START_FAILURES:
-        return Reason(START_FAILURES[end.how], {"error": end.detail})
-    if end.how == "lost":
-        return Reason(ReasonCode.WRAPPER_LOST, {"exit_code": end.code})
-    if (number := killing_signal(end.code)) is not None:
-        return Reason(ReasonCode.SIGNALLED, {"signal": number, "exit_code": end.code})
-    return Reason(ReasonCode.EXIT_CODE, {"exit_code": end.code})

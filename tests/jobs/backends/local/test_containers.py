@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Refused
-from jobs.backends.local.containers import plan
+from jobs.backends.staging.containers import plan_containers
 from jobs.messages.reasons import reason_message
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.layout import FORMAT_WITH_CONTAINERS
@@ -130,7 +130,7 @@ def test_container_that_no_engine_can_run_is_refused(
 
 
 def test_plan_with_containers_has_own_format_and_names_each_once() -> None:
-    init, sidecars = plan(
+    init, sidecars = plan_containers(
         role(init_containers=(shell("a b", "true"),), sidecars=(shell("a_b", ""), shell("", "")))
     )
     assert [each.name for each in (*init, *sidecars)] == ["a_b", "a_b-sidecar-1", "sidecar-2"]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Refused
-from jobs.backends.local import accept, job_secrets
+from jobs.backends.local import accept
+from jobs.backends.staging import job_secrets
 from jobs.node import files
 from jobs.node.network.uplink import host_addresses
 from jobs.node.sandbox import engine
@@ -398,7 +399,7 @@ def test_registry_login_from_file_reaches_engine_only(
     submission = bench.submission(spec, registry_auth=login)
     means = accept.JobRuntime(Isolation.PERSONS, ("podman",))
     laid = accept.refuse_impossible(submission, bench.config, means)
-    found = job_secrets.secrets_of(submission, bench.config, laid)["registry"]
+    found = job_secrets.secrets_of(submission, bench.config.code(), laid)["registry"]
     assert found == {"registry": "127.0.0.1:1", "username": "me", "password": "s3cret"}
     handle = bench.backend.submit(submission)
     assert wait_until_over(bench.backend, handle).reason.code is ReasonCode.IMAGE_FAILED

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaRef, ReplicaSeen
-from jobs.backends.remote import endpoints
+from jobs.backends.remote import endpoints, replica_sessions
 from jobs.backends.sessions import NoEntry
-from jobs.backends.slurm import sessions
 from jobs.backends.slurm.client import addresses
 from jobs.backends.slurm.client.commands import CommandController
 from jobs.backends.slurm.config import SlurmConfig
@@ -167,5 +166,5 @@ def test_address_claimed_by_job_is_not_contacted(tmp_path: Path, monkeypatch: py
     assert len(asked) == 1
     for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
         with pytest.raises(NoEntry):
-            sessions._from_here({"at": at}, "10.1.2.3")
-    assert sessions._from_here({"at": "0.0.0.0"}, "10.1.2.3") == "10.1.2.3"
+            replica_sessions._from_here({"at": at}, "10.1.2.3")
+    assert replica_sessions._from_here({"at": "0.0.0.0"}, "10.1.2.3") == "10.1.2.3"

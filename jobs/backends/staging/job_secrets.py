@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.backends.base import Submission
-from jobs.backends.local import containers
-from jobs.backends.local.config import LocalConfig
-from jobs.backends.staging import code_sources, remotes
-from jobs.backends.staging import containers as staged_containers
+from jobs.backends.staging import code_sources, containers, remotes
+from jobs.backends.staging.code_sources import CodeRules
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
 from jobs.facilities import HDFS
@@ -20,19 +18,19 @@ from jobs.node.wrapper.environment import LOCATION_VARIABLES
 from jobs.spec import JobSpec, MountPurpose
 
 
-def list_names(submission: Submission, config: LocalConfig) -> Iterator[str]:
+def list_names(submission: Submission, rules: CodeRules) -> Iterator[str]:
     """Every secret that the job names."""
     spec = submission.spec
-    yield from placeholders.list_references(_code_uri(spec, config))
+    yield from placeholders.list_references(_code_uri(spec, rules))
     yield from (ref.name for ref in spec.secret_env.values())
     if spec.registry_auth and spec.registry_auth.password:
         yield spec.registry_auth.password.name
-    yield from staged_containers.list_secrets(spec)
+    yield from containers.list_secrets(spec)
     for mount in spec.mounts:
         yield from placeholders.list_references(mount.uri)
 
 
-def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner) -> dict[str, Any]:
+def secrets_of(submission: Submission, rules: CodeRules, layer: MountPlanner) -> dict[str, Any]:
     """Return the content of `layout.SECRETS`: secret variables, and logins for image registry and code.
 
     A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
@@ -50,7 +48,7 @@ def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner)
         found[role_credentials.SECRET] = submission.role_token
         found[role_credentials.PROVIDER] = submission.role_provider
     code_dir = next((mount.uri for mount in spec.mounts if mount.purpose is MountPurpose.CODE), "")
-    for name, uri in (("code", _code_uri(spec, config)), ("code_dir", code_dir)):
+    for name, uri in (("code", _code_uri(spec, rules)), ("code_dir", code_dir)):
         if login := code_sources.login_of(uri):
             found[name] = placeholders.fill(login, values)
         if key := code_sources.key_of(uri):
@@ -88,6 +86,6 @@ def _login(uri: str, submission: Submission) -> dict[str, str]:
     return {"user": user, "password": placeholders.fill(password, values)}
 
 
-def _code_uri(spec: JobSpec, config: LocalConfig) -> str:
+def _code_uri(spec: JobSpec, rules: CodeRules) -> str:
     """Return the code's address, with the login that may be in it."""
-    return code_sources.resolve_source(spec.code, config.code()).uri if spec.code else ""
+    return code_sources.resolve_source(spec.code, rules).uri if spec.code else ""

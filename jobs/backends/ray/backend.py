@@ -1,0 +1,398 @@
+"""The Ray backend.
+
+An attempt is a job of Ray's Jobs API whose submission id is the attempt's key.  Its driver
+(`jobs.backends.ray.driver`) runs it, and the node relay brings its status files and logs into the console's
+folder of the attempt: Ray itself tells whether the driver lives, and who has which resources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends import base, origins
+from jobs.backends.base import (
+    CheckReport,
+    DryRunCheck,
+    Gone,
+    Handle,
+    Inventory,
+    LogSlice,
+    LogState,
+    NotSubmitted,
+    Observation,
+    Refused,
+    ReplicaRef,
+    Submission,
+    Unknown,
+    Unreachable,
+    Unseen,
+)
+from jobs.backends.origins import Origin
+from jobs.backends.ray import capacity, package, planner, preview, states
+from jobs.backends.ray.addresses import find_address
+from jobs.backends.ray.capacity import NodeCapacity, Requirements
+from jobs.backends.ray.client import JobExists, NotConnected, RayClient, RayJob, SubmissionFailed
+from jobs.backends.ray.config import RayConfig
+from jobs.backends.ray.driver import RELAY_LINE
+from jobs.backends.ray.sessions import ListenerSessions
+from jobs.backends.remote import attempts, records, relay_ingest, status_files, tombstones
+from jobs.backends.remote.attempts import InvalidKey
+from jobs.backends.remote.endpoints import EndpointProbe
+from jobs.backends.remote.records import read_record
+from jobs.backends.remote.submission_lock import hold_lock
+from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
+from jobs.backends.staging import tree_archives
+from jobs.faults import fault
+from jobs.node.folder_removal import remove_folder
+from jobs.node.supervisor import checkpoints
+from jobs.spec import JobSpec, resource_requests
+from jobs.states import TERMINAL, Reason, ReasonCode
+
+LIVE: Final = ".live-ray"
+"""In the root: for each attempt that was submitted and has not ended, what its replicas require."""
+
+SENT: Final = "sent"
+"""In an attempt's folder: Ray has accepted it."""
+
+SECRETS: Final = ("secrets", "door", "door-key")
+"""Files that are removed at a job's end."""
+
+OVERDUE_S: Final = 15
+"""A job that its driver has not ended so long after the requested time is ended by Ray."""
+
+_DIGEST: Final = 64
+
+
+class RayBackend:
+    """One cluster.  All state is Ray's, or lies in the console's folders of attempts."""
+
+    has_scheduler: Final = False
+    can_shrink: Final = False
+
+    def __init__(self, config: RayConfig) -> None:
+        self._config, self._client = config, RayClient(config)
+
+    def engine_number(self, handle: Handle) -> str:
+        """Return Ray's submission id of the job."""
+        return str(handle)
+
+    def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
+        """See `base.Backend`."""
+        if not keys:
+            return {}
+        known = {job.submission_id for job in self._client.list_jobs()}
+        return {key: [Handle(key)] if key in known or self._was_sent(key) else [] for key in keys}
+
+    def submit(self, submission: Submission) -> Handle:
+        """See `base.Backend`."""
+        key = submission.key
+        if self._was_sent(key) or tombstones.find(self._config.root, key):
+            return Handle(key)
+        mounts = planner.check(submission, self._config)
+        folder = self._folder(key)
+        fault("ray.before_lock")
+        try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            with hold_lock(folder):
+                fault("ray.locked")
+                if not self._was_sent(key):
+                    self._submit(submission, folder, mounts)
+        except OSError as error:
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        return Handle(key)
+
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
+        """See `base.Backend`.  Relays of attempts that run are admitted."""
+        if not handles:
+            return {}
+        jobs = {job.submission_id: job for job in self._client.list_jobs()}
+        seen = {handle: self._observe(handle, jobs.get(handle)) for handle in handles}
+        for handle, found in seen.items():
+            if isinstance(found, Observation) and found.state in TERMINAL:
+                self._close(handle)
+        probe = EndpointProbe(seen, self._listens, partial(find_address, self._config))
+        return {
+            handle: _with_version(probe.complete(handle, found)) if isinstance(found, Observation) else found
+            for handle, found in seen.items()
+        }
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        """See `base.Backend`.
+
+        The driver sends the signal and counts the time; where it does not, Ray ends it, and with it all.
+        """
+        folder = self._find_folder(handle)
+        is_over = folder is not None and (folder / relay_ingest.OVER_FILE).exists()
+        if folder is None or is_over or read_record(folder) is None:
+            return
+        until = time.time() + grace_s
+        earlier = (attempts.read_text(folder / "stop") or "").split()
+        if len(earlier) < 3 or float(earlier[2]) > until:
+            attempts.write_text(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
+            if not (folder / "claim").exists():
+                self._client.stop(handle)
+        elif time.time() > float(earlier[2]) + OVERDUE_S:
+            self._client.stop(handle)
+
+    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
+        """See `base.RestartingReplicas`.  The replica's runner looks for the order, on its node."""
+        folder = self._find_folder(handle)
+        record = read_record(folder) if folder else None
+        name = record.replica_name(replica.role, replica.index) if record else None
+        if folder is None or name is None:
+            return
+        order = attempts.restart_order(replica.run, name, failed_run)
+        try:
+            attempts.create(folder / order, "restart\n" if restarts else "end\n", durable=True)
+        except OSError as error:
+            raise Unreachable(str(error)) from error
+
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+        """See `base.Backend`."""
+        folder = self._find_folder(handle)
+        if folder is None:
+            return LogSlice(b"", cursor, LogState.GONE)
+        return status_files.read_log(self._config.root, folder, replica, cursor, limit)
+
+    def inventory(self) -> Inventory:
+        """See `base.Backend`."""
+        nodes, bundles = capacity.read_nodes(self._client, self._config)
+        names = {each.node.node_id: each.node.name for each in nodes}
+        jobs = sorted(self._client.list_jobs(), key=lambda job: (job.started_at or 0, job.submission_id))
+        queue = capacity.list_queue(jobs, bundles, names)
+        return Inventory(
+            tuple(map(capacity.describe_node, nodes)), tuple(queue), facilities=self._config.facilities()
+        )
+
+    def check(self) -> CheckReport:
+        """See `base.Checking`.  That nodes reach the console only a job shows."""
+        nodes, _bundles = capacity.read_nodes(self._client, self._config)
+        return CheckReport(tuple(sorted(each.node.name for each in nodes)))
+
+    def read_origin(self, key: str) -> Origin | None:
+        """See `origins.OriginReader`."""
+        folder = self._find_folder(Handle(key))
+        record = attempts.read_text(folder / origins.FILE) if folder else None
+        if folder is None or record is None:
+            return None
+        secrets = json.loads(attempts.read_text(folder / "secrets") or "{}")
+        return origins.parse(json.loads(record), secrets.get("env", {}))
+
+    def forget(self, handle: Handle) -> None:
+        """See `base.Backend`."""
+        tombstones.write(self._config.root, handle, str(handle))
+        folder = self._folder(handle)
+        with suppress(Unreachable):  # Ray forgets ended jobs by itself, some time
+            self._client.delete(handle)
+        (self._config.root / LIVE / handle).unlink(missing_ok=True)
+        remove_folder(folder)
+        if folder.parent.exists() and not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+            if self._config.checkpoints:
+                remove_folder(planner.job_folder(handle, self._config))
+
+    def render(self, submission: Submission) -> base.RenderedJob:
+        """See `base.Rendering`."""
+        return preview.render(submission, self._config)
+
+    def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
+        """See `base.Trying`."""
+        return list(preview.run_checks(submission, self._config, self._check_room))
+
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
+        """See `sessions.Enterable`."""
+        return await self._sessions(handle, replica).exec(wanted)
+
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """See `sessions.Enterable`.  The replica's node is asked before the connection and after it."""
+        return await self._sessions(handle, replica).connect(host, port)
+
+    # --- submission -----------------------------------------------------------------------------------------
+
+    def _submit(self, submission: Submission, folder: Path, mounts: planner.NodeMounts) -> None:
+        """Submit it under the attempt's lock.  Raises NotSubmitted, Refused or Unknown."""
+        key = submission.key
+        if not self._is_submitted(key, folder):
+            self._write_files(submission, folder, mounts)
+            fault("ray.before_post")
+            try:
+                self._hand_over(submission)
+            except (NotSubmitted, Refused):
+                (self._config.root / LIVE / key).unlink(missing_ok=True)
+                raise
+        fault("ray.accepted")
+        attempts.create(folder / SENT, str(key), durable=True)
+        fault("ray.noted")
+
+    def _is_submitted(self, key: str, folder: Path) -> bool:
+        """Return whether Ray has an attempt whose submission was begun.  Raises Unknown."""
+        if read_record(folder) is None:
+            return False
+        try:
+            return self._client.read_job(key) is not None
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+
+    def _hand_over(self, submission: Submission) -> None:
+        """Give Ray the package and the job.  Raises NotSubmitted, Refused or Unknown."""
+        name, data = package.build()
+        try:
+            self._client.upload_package(name, data)
+        except Unreachable as error:
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        request = self._render_request(submission, name)
+        try:
+            self._client.submit(request)
+        except JobExists:
+            self._compare(request)
+        except NotConnected as error:
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        except SubmissionFailed as error:
+            raise Refused(Reason(ReasonCode.REFUSED, {"error": str(error)})) from error
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+
+    def _compare(self, request: Mapping[str, Any]) -> None:
+        """Check that the job which Ray has by this id is what would be submitted.  Raises Unknown."""
+        try:
+            known = self._client.read_job(request["submission_id"])
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+        if known is None or known.entrypoint != request["entrypoint"]:
+            raise Unknown(f"Ray has another job with the submission id {request['submission_id']}")
+
+    def _write_files(self, submission: Submission, folder: Path, mounts: planner.NodeMounts) -> None:
+        bundles = self._check_room(submission)
+        plan = planner.make_plan(submission, self._config, mounts)
+        resumed = self._prepare_checkpoints(submission) if mounts.checkpoints else None
+        given = planner.render_given(submission, self._config, plan, bundles, resumed)
+        secrets = json.dumps(planner.render_secrets(submission, self._config, mounts))
+        attempts.write_text(folder / planner.PLAN, given)
+        attempts.write_text(folder / "secrets", secrets)
+        attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
+        if resumed is not None:
+            attempts.write_text(folder / states.RESUMED, json.dumps(resumed.dump()))
+        for tree in {code.tree for code in plan.codes if code.tree}:
+            tree_archives.write(submission.uploads[tree], folder / "trees" / f"{tree}.tar")
+        live = self._config.root / LIVE
+        live.mkdir(mode=0o700, exist_ok=True)
+        attempts.write_text(live / submission.key, json.dumps(_list_bundles(submission.spec, bundles)))
+        attempts.write_text(folder / records.FILE, planner.render_record(submission, self._config))
+
+    def _check_room(self, submission: Submission) -> list[Requirements]:
+        """Return what a replica of each role requires.  Raises NotSubmitted where they don't fit now."""
+        try:
+            nodes, bundles = capacity.read_nodes(self._client, self._config)
+        except Unreachable as error:
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        self._count_placed_later(nodes, {each.group for each in bundles} | {submission.key})
+        asks = resource_requests(submission.spec)
+        pairs = zip(asks, submission.spec.roles, strict=True)
+        required = [capacity.require(ask, role.nodes, nodes) for ask, role in pairs]
+        capacity.place(list(zip(asks, required, strict=True)), nodes)
+        return required
+
+    def _count_placed_later(self, nodes: Sequence[NodeCapacity], placed: set[str]) -> None:
+        """Count attempts as used that were submitted and have no placement group yet."""
+        live = self._config.root / LIVE
+        for path in live.iterdir() if live.is_dir() else ():
+            if path.name in placed or path.name.startswith("."):
+                continue
+            for requirements in json.loads(attempts.read_text(path) or "[]"):
+                node = next((each for each in nodes if each.holds(requirements)), None)
+                if node is not None:
+                    node.take(requirements)
+
+    def _prepare_checkpoints(self, submission: Submission) -> checkpoints.Checkpoint | None:
+        """Make the folder for the job's checkpoints; return the one from which the attempt resumes."""
+        folder = planner.job_folder(submission.key, self._config)
+        folder.mkdir(mode=0o755, exist_ok=True)
+        return checkpoints.find_newest(folder / checkpoints.FOLDER)
+
+    def _render_request(self, submission: Submission, package_name: str) -> dict[str, Any]:
+        """Return the body of the request; Ray shows all of it to everybody who reaches it."""
+        key = submission.key
+        folder = attempts.node_folder(self._config.nodes_folder, key)
+        words = [self._config.python, package.MAIN, f"{self._config.console_url}/courier/{key}", str(folder)]
+        return {
+            "submission_id": key,
+            "entrypoint": f"exec {shlex.join(words)}",
+            "runtime_env": {"working_dir": f"gcs://{package_name}"},
+            "metadata": {"job_name": submission.spec.name},
+        }
+
+    # --- observation ----------------------------------------------------------------------------------------
+
+    def _observe(self, handle: Handle, job: RayJob | None) -> Observation | Gone | Unseen:
+        folder = self._find_folder(handle)
+        record = read_record(folder) if folder else None
+        if folder is None or record is None:
+            return Gone.GONE
+        if job is not None and job.is_active and not (folder / "claim").exists():
+            self._admit_relay(folder, handle)
+        return states.observe(folder, record, job)
+
+    def _admit_relay(self, folder: Path, handle: Handle) -> None:
+        """Read from the driver's log which token its relay has, as soon as it says so."""
+        if (folder / relay_ingest.DIGEST_FILE).exists():
+            return
+        with suppress(Unreachable):
+            for line in self._client.read_driver_log(handle).splitlines():
+                words = line.split()
+                if words[:1] == [RELAY_LINE] and len(words) == 2 and len(words[1]) == _DIGEST:
+                    relay_ingest.admit(folder, words[1])
+                    return
+
+    def _close(self, handle: Handle) -> None:
+        """Accept no more of an ended attempt, and remove what it needed."""
+        folder = self._folder(handle)
+        (self._config.root / LIVE / handle).unlink(missing_ok=True)
+        for name in SECRETS:
+            (folder / name).unlink(missing_ok=True)
+        relay_ingest.close_attempt(folder)
+
+    def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
+        return self._sessions(handle, replica).listens(port)
+
+    def _sessions(self, handle: Handle, replica: ReplicaRef) -> ListenerSessions:
+        try:
+            return ListenerSessions(self._config, handle, replica)
+        except InvalidKey as error:
+            raise NoEntry(Barrier.GONE) from error
+
+    def _folder(self, key: str) -> Path:
+        return attempts.attempt_folder(self._config.root, key)
+
+    def _find_folder(self, handle: Handle) -> Path | None:
+        try:
+            return self._folder(handle)
+        except InvalidKey:
+            return None
+
+    def _was_sent(self, key: str) -> bool:
+        folder = self._find_folder(Handle(key))
+        return folder is not None and (folder / SENT).exists()
+
+
+def _with_version(seen: Observation) -> Observation:
+    """Return an observation with a version that changes whenever anything else does."""
+    return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
+
+
+def _list_bundles(spec: JobSpec, bundles: Sequence[Requirements]) -> list[Requirements]:
+    """Return what each replica requires."""
+    return [wanted for role, wanted in zip(spec.roles, bundles, strict=True) for _ in range(role.replicas)]
+
+
+BACKEND: Final = RayBackend

@@ -1,0 +1,119 @@
+"""Preview and dry run of a submission to Ray."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from jobs.backends.base import (
+    MASK,
+    DryRunCheck,
+    NotSubmitted,
+    Refused,
+    RenderedJob,
+    RenderedRole,
+    Submission,
+)
+from jobs.backends.ray import planner
+from jobs.backends.ray.config import RayConfig
+from jobs.backends.staging import job_secrets
+from jobs.node.staging.mount_paths import WORK
+from jobs.node.staging.mount_specs import IN_WORK
+from jobs.node.supervisor.plan import Plan, PlannedReplica
+from jobs.node.wrapper.environment import INDEX_VARIABLES, job_variables, role_variables
+from jobs.spec import RoleSpec
+
+AT_START: Final = (
+    "CUDA_VISIBLE_DEVICES",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PAI_CONTAINER_HOST_IP",
+    "PAI_CONTAINER_HOST_PORT",
+    "PAI_WORK_DIR",
+    "RANK",
+    *INDEX_VARIABLES,
+)
+"""Some of the variables that are known only on the node, or differ between replicas."""
+
+
+def mask_secrets(submission: Submission, config: RayConfig) -> Submission:
+    """Return the submission with MASK for every secret."""
+    names = job_secrets.list_names(submission, config.code())
+    return replace(submission, secrets=dict.fromkeys(names, MASK), endpoint_token=MASK)
+
+
+def render(submission: Submission, config: RayConfig) -> RenderedJob:
+    """Return what would be submitted.  Raises Refused."""
+    hidden = mask_secrets(submission, config)
+    mounts = planner.check(hidden, config)
+    plan = planner.make_plan(hidden, config, mounts)
+    secrets = planner.render_secrets(hidden, config, mounts)["env"]
+    spec = hidden.spec
+    firsts = {each.ordinal: each for each in reversed(plan.replicas())}
+    roles = tuple(_render_role(plan, firsts[place], role, secrets) for place, role in enumerate(spec.roles))
+    return RenderedJob(roles, spec.time_limit_s, spec.grace_s)
+
+
+def _render_role(plan: Plan, place: PlannedReplica, spec: RoleSpec, secrets: dict[str, Any]) -> RenderedRole:
+    role = place.role
+    known = {
+        **job_variables(
+            {each.name: each.replicas for each in plan.roles}, plan.user, plan.name, plan.locations
+        ),
+        **role_variables(role.name, role.replicas, role, role.completion),
+        **plan.env,
+        **role.env,
+        **dict.fromkeys(secrets, MASK),
+    }
+    env: dict[str, str | None] = {**dict.fromkeys(AT_START), **known}
+    mounts = [(WORK, code.name, False) for code in plan.codes if code.bound == IN_WORK]
+    for index, bound in enumerate(plan.bounds):
+        code = next((each.name for each in plan.codes if each.bound == index), "")
+        mounts.append((bound.path, code or bound.source or bound.kind.value, bound.read_only))
+    return RenderedRole(
+        role=role.name,
+        replicas=role.replicas,
+        cpu_milli=role.cpu_milli,
+        memory_mib=role.memory_mib,
+        gpus=role.gpus,
+        gpu_type=spec.resources.gpu_type,
+        shm_mib=role.shm_mib,
+        image=role.image,
+        contained=False,
+        env=dict(sorted(env.items())),
+        mounts=tuple(mounts),
+        ports=tuple((port.label, port.begin_at, port.count) for port in spec.ports),
+        script="".join(_render_script(env, role.command)),
+    )
+
+
+def _render_script(env: dict[str, str | None], command: str) -> Iterator[str]:
+    yield "#!/bin/bash\n"
+    for name, value in sorted(env.items()):
+        yield f"export {name}={shlex.quote(value)}\n" if value is not None else f"# at the start: {name}\n"
+    yield f"exec /bin/bash -c {shlex.quote(command)}\n"
+
+
+def run_checks(
+    submission: Submission, config: RayConfig, check_room: Callable[[Submission], object]
+) -> Iterator[DryRunCheck]:
+    """Yield each thing that was tried; the first refusal ends it."""
+    hidden = mask_secrets(submission, config)
+    try:
+        mounts = planner.check(hidden, config)
+    except Refused as refused:
+        yield DryRunCheck("accepted", False, reason=refused.reason)
+        return
+    yield DryRunCheck("accepted", True)
+    if places := ", ".join(bound.path for bound in mounts.bounds):
+        yield DryRunCheck("mounts", None, detail=places)
+    try:
+        check_room(hidden)
+    except NotSubmitted as waits:
+        yield DryRunCheck("room", None, reason=waits.reason)
+    else:
+        yield DryRunCheck("room", True)
+    for image in dict.fromkeys(role.image for role in submission.spec.roles if role.image):
+        yield DryRunCheck("image_unused", None, detail=image)
