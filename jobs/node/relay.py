@@ -45,6 +45,13 @@ INPUT_FILES = ("plan", "secrets", "login", "code-key", "dir-login", "dir-code-ke
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors", "failed")
 CREDENTIALS = "role-credentials"  # see jobs.node.credential_server
+EVENT_FILE = "events.out.tfevents."  # begins the names of TensorBoard's event files
+EVENT_FILES, EVENT_DEPTH, EVENT_ENTRIES = (
+    50,
+    6,
+    2000,
+)  # so many, so deep, among so many entries of a work folder
+EVENT_SEARCH_S = 20.0
 REPLICA_FILES = (".job-console-endpoints", ".job-console-sanity")
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -124,6 +131,8 @@ class NodeRelay:
         self._sizes: dict[str, int] = {}
         self._full: set[str] = set()
         self._versions: dict[str, int] = {}
+        self._event_files: list[str] = []
+        self._search_at = 0.0
 
     def begin(self) -> int:
         """Claim the run, and make its folder; return the exit code."""
@@ -156,6 +165,7 @@ class NodeRelay:
 
     def sync(self, patience_s: float) -> int:
         """Relay until the console has everything."""
+        self._search_at = 0.0
         self._retry(self._send_all, patience_s)
         return 0
 
@@ -212,7 +222,8 @@ class NodeRelay:
     def _send_all(self) -> bool:
         """Send all that is new; return whether there was anything."""
         ended = set(self._names("ends"))  # before the logs are read: nothing is appended after an end
-        goals = {name: seen.st_size for name in self._logs() if (seen := self._stat(name)) is not None}
+        growing = [*self._logs(), *self._find_event_files()]
+        goals = {name: seen.st_size for name in growing if (seen := self._stat(name)) is not None}
         moved = False
         while True:
             pieces, data = self._pieces(ended, goals)
@@ -242,7 +253,7 @@ class NodeRelay:
             elif more := self._read(name, at, min(goal - at, CHUNK - len(data))):
                 pieces.append((name, at, len(more), 0))
                 data += more
-            late.add(name.rpartition("/")[2].removesuffix(".output").removesuffix(".times"))
+            late.add(_replica_of(name))
         for name in self._small(ended - late):
             version = self._version(name)
             if version is None or (name == f"{self.run}/end" and (pieces or late)):
@@ -256,6 +267,30 @@ class NodeRelay:
 
     def _logs(self) -> list[str]:
         return [f"{self.run}/slurm.output", *(f"{self.run}/logs/{each}" for each in self._names("logs"))]
+
+    def _find_event_files(self) -> list[str]:
+        """Return the event files below the work folders, which are searched now and then."""
+        if time.monotonic() >= self._search_at:
+            self._search_at = time.monotonic() + EVENT_SEARCH_S
+            self._event_files = [file for name in self._names("work") for file in self._search(name)]
+        return self._event_files
+
+    def _search(self, name: str) -> list[str]:
+        """Return the event files of a replica, those of shallow folders first; no link is followed."""
+        folders, found, entries = [f"{self.run}/work/{name}"], [], 0
+        for folder in folders:  # which grows
+            with contextlib.suppress(OSError), os.scandir(self._path(folder)) as rows:
+                for row in rows:
+                    entries += 1
+                    if entries > EVENT_ENTRIES or len(found) == EVENT_FILES:
+                        return found
+                    path = f"{folder}/{row.name}"
+                    if row.is_dir(follow_symlinks=False):
+                        if path.count("/") < 3 + EVENT_DEPTH and not row.name.startswith("."):
+                            folders.append(path)
+                    elif row.name.startswith(EVENT_FILE) and row.name.isprintable():
+                        found.append(path)
+        return found
 
     def _small(self, ended: set[str]) -> Iterator[str]:
         """Yield the names of small files, those of ends last."""
@@ -411,6 +446,12 @@ class NodeRelay:
                     raise
             time.sleep(pause)
             pause = min(AWAY_S, pause * 2)
+
+
+def _replica_of(name: str) -> str:
+    """Return the replica's name in that of a file that grows."""
+    parts = name.split("/")
+    return parts[2] if parts[1] == "work" else parts[-1].removesuffix(".output").removesuffix(".times")
 
 
 def _end_with_parent() -> None:

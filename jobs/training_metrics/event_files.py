@@ -20,11 +20,9 @@ from django.db.models import QuerySet
 
 from jobs.logs import log_store
 from jobs.models import EventFile, MetricsCursor, TrainingSeries
+from jobs.node import relay
 from jobs.training_metrics import series
 from jobs.training_metrics.event_format import BrokenFile, read_records
-
-MARK: Final = "events.out.tfevents."
-"""The beginning of the names of event files."""
 
 _LOGS: Final = "logs"
 _WORK: Final = "work"
@@ -32,13 +30,6 @@ _OUTPUT: Final = ".output"
 """Names in the folder of an attempt (jobs.node.supervisor.layout), and in that of a run on Slurm."""
 
 READ_BYTES: Final = 1 << 20
-MOST_FILES: Final = 50
-"""Of a replica."""
-
-MOST_ENTRIES: Final = 2000
-DEEPEST: Final = 6
-"""How many entries of a work folder are looked at, and how deep they lie."""
-
 _RUNS: Final = frozenset({"train", "validation", "val", "eval", "test"})
 """Folders whose names belong to the names of their metrics, as Keras writes them."""
 
@@ -59,7 +50,7 @@ def search(stream_id: int, live_path: str) -> None:
         return
     known = {row.path: row.prefix for row in EventFile.objects.filter(stream=stream_id)}
     rows = []
-    for path in [path for path in paths if path not in known][: MOST_FILES - len(known)]:
+    for path in [path for path in paths if path not in known][: relay.EVENT_FILES - len(known)]:
         known[path] = _prefix_of(path, known)
         rows.append(EventFile(stream_id=stream_id, path=path, prefix=known[path]))
     if rows:
@@ -83,12 +74,12 @@ def _walk(live_path: str) -> Iterator[str]:
     for folder in folders:  # which grows
         for name, is_folder in _list(live_path, folder):
             entries += 1
-            if entries > MOST_ENTRIES:
+            if entries > relay.EVENT_ENTRIES:
                 return
             if is_folder:
-                if len(folder.parts) < DEEPEST and not name.startswith("."):
+                if len(folder.parts) < relay.EVENT_DEPTH and not name.startswith("."):
                     folders.append(folder / name)
-            elif name.startswith(MARK) and name.isprintable():
+            elif name.startswith(relay.EVENT_FILE) and name.isprintable():
                 yield str(folder / name)
 
 
@@ -100,7 +91,9 @@ def _list(live_path: str, folder: PurePosixPath) -> list[tuple[str, bool]]:
         return []
     try:
         with os.scandir(fd) as rows:
-            return [(row.name, row.is_dir(follow_symlinks=False)) for row in islice(rows, MOST_ENTRIES)]
+            return [
+                (row.name, row.is_dir(follow_symlinks=False)) for row in islice(rows, relay.EVENT_ENTRIES)
+            ]
     except OSError:
         return []
     finally:

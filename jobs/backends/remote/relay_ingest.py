@@ -9,9 +9,9 @@ the job's anyway) and what users request of it.  At worst a job lies about itsel
 began and how it ended.
 
 It can't name any other file: names are compared with the attempt's record, and no link is followed.  Nothing
-stored is changed: logs only grow, up to `MAX_LOG`, and the first version of each file in `WRITTEN_ONCE`
-stays. It can't reach another attempt, nor its own once that is over, nor the console's own files about the
-attempt.
+stored is changed: logs and event files only grow, up to a limit, and the first version of each file in
+`WRITTEN_ONCE` stays. It can't reach another attempt, nor its own once that is over, nor the console's own files
+about the attempt.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ GRACE_S: Final = 120.0
 
 MAX_BODY: Final = 4 << 20
 MAX_LOG: Final = 1 << 30
+MAX_EVENT_FILE: Final = 64 << 20
 MAX_SMALL_FILE: Final = 64 << 10
 MAX_RUN_FILE: Final = relay.MAX_FILE
 MAX_PIECES: Final = 20_000
@@ -57,6 +58,9 @@ REQUESTS_PER_S, REQUESTS_PER_S_AND_REPLICA = 20, 5
 
 MIN_FREE: Final = 256 << 20
 """So many bytes stay free on the console's disk."""
+
+_GROWING: Final = ("log", "events")
+_LONGEST_PATH: Final = 400
 
 WRITTEN_ONCE: Final = frozenset({"hosts", "ports", "peers", "before", "ending", "end"})
 """Of a run; and so are `started` and `ends` of each replica."""
@@ -297,9 +301,12 @@ def _store(folder: Path, run: Path, record: AttemptRecord, pieces: Sequence[Rela
             continue
         with _open_folder(folder, piece.name) as inside:
             path = inside / piece.name.rpartition("/")[2]
-            if kind == "log":
-                sizes[piece.name] = size = _append(path, piece)
-                if size + len(piece.data) > MAX_LOG:
+            if kind in _GROWING:
+                most = MAX_LOG if kind == "log" else MAX_EVENT_FILE
+                if kind == "events" and not path.exists() and _has_event_files(folder, piece.name):
+                    most = 0
+                sizes[piece.name] = size = _append(path, piece, most) if most else piece.at
+                if size + len(piece.data) > most:
                     full.append(piece.name)
             elif kind == "first" or not _is_newer(path, piece):
                 _replace_file(run, path, piece, replace=kind == "latest")
@@ -309,8 +316,8 @@ def _store(folder: Path, run: Path, record: AttemptRecord, pieces: Sequence[Rela
 def _classify(run: str, names: set[str], piece: RelayPiece) -> str:
     """Return how a piece is stored: as a `log`, or with the `first` or the `latest` version of its file.
 
-    `rewound` says that Slurm has forgotten to have begun the job.  Raises InvalidMessage for every other
-    name, and for what is too long.
+    `events` is a part of an event file.  `rewound` says that Slurm has forgotten to have begun the job.
+    Raises InvalidMessage for every other name, and for what is too long.
     """
     kind, most = "", MAX_SMALL_FILE
     match piece.name.split("/"):
@@ -328,11 +335,31 @@ def _classify(run: str, names: set[str], piece: RelayPiece) -> str:
             kind = "latest"
         case [at, "doors", name] if at == run and name.removesuffix(".said") in names:
             kind = "latest"
-        case [at, "work", name, announced_ports.NAME | sanity.FILE] if at == run and name in names:
-            kind = "latest"
-    if not kind or (kind != "log" and (piece.at or len(piece.data) > most)):
+        case [at, "work", name, *inside, file] if at == run and name in names:
+            kind = _classify_work(inside, file)
+    if not kind or (kind not in _GROWING and (piece.at or len(piece.data) > most)):
         raise InvalidMessage(piece.name[:200])
     return kind
+
+
+def _classify_work(inside: Sequence[str], file: str) -> str:
+    """Return how a file below a replica's work folder is stored, "" for not at all."""
+    if not inside and file in (announced_ports.NAME, sanity.FILE):
+        return "latest"
+    return "events" if _is_event_file(inside, file) else ""
+
+
+def _is_event_file(inside: Sequence[str], file: str) -> bool:
+    """Return whether a path below a work folder is that of an event file, none of it hidden."""
+    is_near = len(inside) <= relay.EVENT_DEPTH and len("/".join((*inside, file))) <= _LONGEST_PATH
+    is_plain = all(name and not name.startswith(".") for name in inside)
+    return is_near and is_plain and file.startswith(relay.EVENT_FILE) and file.isprintable()
+
+
+def _has_event_files(folder: Path, name: str) -> bool:
+    """Return whether a replica has as many event files as are stored."""
+    work = folder.joinpath(*name.split("/")[:3])
+    return sum(1 for _path in work.rglob(f"{relay.EVENT_FILE}*")) >= relay.EVENT_FILES
 
 
 @contextmanager
@@ -340,8 +367,9 @@ def _open_folder(folder: Path, name: str) -> Iterator[Path]:
     """Open the folder of a file, following no link, and yield its path."""
     parts = name.split("/")[:-1]
     if parts[1:2] == ["work"]:
-        with suppress(FileExistsError):
-            folder.joinpath(*parts).mkdir(mode=0o700)
+        for depth in range(3, len(parts) + 1):  # the console alone makes anything there
+            with suppress(FileExistsError):
+                folder.joinpath(*parts[:depth]).mkdir(mode=0o700)
     try:
         file = attempts.open_folder(folder, parts)
     except OSError as error:
@@ -352,15 +380,15 @@ def _open_folder(folder: Path, name: str) -> Iterator[Path]:
         os.close(file)
 
 
-def _append(path: Path, piece: RelayPiece) -> int:
-    """Append bytes to a log if it ends where they begin; return its size."""
+def _append(path: Path, piece: RelayPiece, most: int) -> int:
+    """Append bytes to a file of at most so many, if it ends where they begin; return its size."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidMessage(piece.name) from error
     try:
         size = os.fstat(file).st_size
-        if piece.at == size and size + len(piece.data) <= MAX_LOG:
+        if piece.at == size and size + len(piece.data) <= most:
             size += os.pwrite(file, piece.data, size)
         return size
     except OSError as error:

@@ -365,3 +365,49 @@ def test_log_matches_node_output_for_any_push_order(
     end = attempt.send((LOG, 0, b"", 0))["sizes"][LOG]
     attempt.send((LOG, end, data[end:], 0))
     assert attempt.read(LOG) == data
+
+
+# --- event files of TensorBoard --------------------------------------------------------------------------
+
+EVENTS = f"run-1/work/worker-0/runs/a/{relay.EVENT_FILE}1.node.7"
+
+
+def test_event_file_below_a_work_folder_grows(attempt: Attempt) -> None:
+    assert attempt.send((EVENTS, 0, b"one", 0))["sizes"] == {EVENTS: 3}
+    assert attempt.send((EVENTS, 0, b"again", 0))["sizes"] == {EVENTS: 3}
+    assert attempt.send((EVENTS, 3, b"two", 0)) | {"sizes": {EVENTS: 6}, "full": []} == attempt.send(
+        (EVENTS, 6, b"", 0)
+    )
+    assert attempt.read(EVENTS) == b"onetwo"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "worker-9/{mark}1",
+        "worker-0/../{mark}1",
+        "worker-0/.hidden/{mark}1",
+        "worker-0/a//{mark}1",
+        "worker-0/1/2/3/4/5/6/7/{mark}1",
+        "worker-0/model.bin",
+        "worker-0/{mark}\n",
+        "worker-0/" + "a" * 400 + "/{mark}1",
+    ],
+)
+def test_other_file_below_a_work_folder_is_refused(attempt: Attempt, path: str) -> None:
+    with pytest.raises(InvalidMessage):
+        attempt.send((f"run-1/work/{path.format(mark=relay.EVENT_FILE)}", 0, b"x", 0))
+
+
+def test_event_files_are_stored_up_to_a_number_and_a_size(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "EVENT_FILES", 2)
+    monkeypatch.setattr(relay_ingest, "MAX_EVENT_FILE", 4)
+    names = [f"run-1/work/worker-0/{number}/{relay.EVENT_FILE}1" for number in range(3)]
+    reply = attempt.send(*((name, 0, b"abc", 0) for name in names))
+    assert reply["full"] == [*names[:2], names[2]]
+    assert reply["sizes"] == {names[0]: 3, names[1]: 3, names[2]: 0}
+    assert attempt.send((names[0], 3, b"de", 0))["full"] == [names[0]]
+    assert attempt.read(names[0]) == b"abc"
+    assert not (attempt.folder / names[2]).exists()

@@ -317,3 +317,16 @@ def test_role_credentials_reach_relayed_node_and_are_removed(apart: SlurmBench) 
     seen = wait_until_over(apart.backend, handle, timeout=PATIENCE_S)
     assert (seen.state, log_of(apart.backend, handle)) == (State.SUCCEEDED, f"{answer}\n")
     assert apart.backend.credentials_age_s(handle) is None
+
+
+def test_event_files_of_relayed_nodes_come_to_the_console(apart: SlurmBench) -> None:
+    command = f"""
+mkdir -p runs/a .hidden; ln -s / runs/root
+printf one > runs/a/{relay.EVENT_FILE}1; printf two >> runs/a/{relay.EVENT_FILE}1
+printf three > {relay.EVENT_FILE}2; printf no > .hidden/{relay.EVENT_FILE}3; printf no > runs/model.bin
+"""
+    handle = apart.backend.submit(apart.submission(role(command)))
+    assert wait_until_over(apart.backend, handle, PATIENCE_S).state is State.SUCCEEDED
+    [work] = apart.root.glob("*/1/run-1/work/worker-0")
+    stored = {str(path.relative_to(work)): path.read_text() for path in work.rglob("*") if path.is_file()}
+    assert stored == {f"runs/a/{relay.EVENT_FILE}1": "onetwo", f"{relay.EVENT_FILE}2": "three"}
