@@ -62,7 +62,7 @@ def _run() -> None:
 
         serve_forks(int(sys.argv[2]), int(sys.argv[3]), _command())
     elif sys.argv[1] == "replica":
-        from jobs.node.replica_runner import main as run_replica  # noqa: PLC0415 likewise
+        from jobs.node.supervisor.replica_runner import main as run_replica  # noqa: PLC0415 likewise
 
         run_replica()
     elif sys.argv[1] == "relay":

@@ -2,7 +2,7 @@
 
 It proves by a line of its log which token its relay has (`RELAY_LINE`), claims the attempt at the console,
 holds a placement group with a bundle for each replica, and starts a replica runner on the node of each
-(`jobs.node.replica_runner`).  It decides when the ends so far end the job, and passes on requests to end.
+(`jobs.node.supervisor.replica_runner`).  It decides when the ends so far end the job, and passes on requests to end.
 
     the console      plan, secrets, requests: files that the relay fetches; none of them goes through Ray
     Ray              this driver; an actor in each bundle, which holds the runner's stdin and stdout
@@ -32,9 +32,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.node import listening_sockets, marks, relay, replica_runner, runner
+from jobs.node import listening_sockets, marks, relay, runner
 from jobs.node.processes import Identity
+from jobs.node.supervisor import replica_runner
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Slot
+from jobs.node.wrapper.outcome import NODE
 from jobs.states import Replica, ReplicaState, State, verdict
 
 RELAY_LINE: Final = "job-console-relay"
@@ -334,7 +336,7 @@ class Job:
                 continue
             del self._lost[position]
             if not is_told:
-                how = f"{replica_runner.NODE} {place.name}" if is_gone else "told" if self._ending else "lost"
+                how = f"{NODE} {place.name}" if is_gone else "told" if self._ending else "lost"
                 self._write(f"ends/{name}", f"{_KILLED} {time.time():.3f} {how}")
 
     def _is_stopped(self) -> bool:

@@ -7,8 +7,7 @@ from typing import Final
 
 from jobs.backends.base import FailedRun
 from jobs.backends.remote.status_files import ReplicaEnd
-from jobs.node import replica_runner
-from jobs.node.wrapper.outcome import Cause
+from jobs.node.wrapper.outcome import NODE, Cause
 from jobs.states import Params, Reason, ReasonCode
 
 START_FAILURES: Final = {
@@ -47,7 +46,7 @@ def describe_end(end: ReplicaEnd) -> Reason:
     if end.how == Cause.MEMORY:
         params = {"limit_mib": int(end.detail) if end.detail.isdecimal() else None, "exit_code": end.code}
         return Reason(ReasonCode.OUT_OF_MEMORY, params)
-    if end.how == replica_runner.NODE:
+    if end.how == NODE:
         return Reason(ReasonCode.NODE_LOST, {"node": end.detail or None})
     if end.how == "lost":
         return Reason(ReasonCode.WRAPPER_LOST, {"exit_code": end.code})

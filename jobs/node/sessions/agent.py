@@ -55,7 +55,7 @@ SLURM: Final = ProcessMarks(
     "SLURM_JOB_ID", "SLURM_PROCID", ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"), 1
 )
 RUNNER: Final = ProcessMarks(marks.RUNNER, marks.REPLICA, (marks.REPLICA,), 2)
-"""Of replicas that `jobs.node.replica_runner` runs: between it and the command is a wrapper."""
+"""Of replicas that `jobs.node.supervisor.replica_runner` runs: between it and the command is a wrapper."""
 
 JOB_SIGNALS: Final = (
     signal.SIGHUP,

@@ -17,6 +17,10 @@ NOT_FOUND: Final = 127
 """What a shell says of a command that could not be run."""
 
 
+NODE: Final = "node"
+"""How a replica ended whose node the engine has lost, in its status file; nobody there tells an `Exit`."""
+
+
 class Cause(StrEnum):
     """Cause of a replica's end.
 

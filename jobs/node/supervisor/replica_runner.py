@@ -41,13 +41,10 @@ from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.node.wrapper import attempt_files, environment, wrapper
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_writer import open_pipe
-from jobs.node.wrapper.outcome import KILLED, Cause, Exit, judge, now
+from jobs.node.wrapper.outcome import KILLED, NODE, Cause, Exit, judge, now
 from jobs.states import Reason, ReasonCode, ReplicaState, State
 
 FOLLOW: Final = "follow"
-NODE: Final = "node"
-"""How a replica ended whose node the engine has lost."""
-
 TRIES: Final = 3
 """How often a wrapper that dies before it starts the command is replaced."""
 
