@@ -10,8 +10,8 @@ began and how it ended.
 
 It can't name any other file: names are compared with the attempt's record, and no link is followed.  Nothing
 stored is changed: logs and event files only grow, up to a limit, and the first version of each file in
-`WRITTEN_ONCE` stays. It can't reach another attempt, nor its own once that is over, nor the console's own files
-about the attempt.
+`WRITTEN_ONCE` stays. It can't reach another attempt, nor its own once that is over, nor the console's own
+files about the attempt.
 """
 
 from __future__ import annotations
