@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from jobs.backends.kubernetes.client.connection import (
+    Connection,
+    from_kubeconfig,
+    from_settings,
+    in_cluster,
+)
 from jobs.backends.settings import (
     FROZEN,
     InvalidSettings,
@@ -26,7 +32,9 @@ from jobs.node.sandbox.folders import Folders, SharedFolderRule
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_QUALIFIED: Final = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_QUALIFIED: Final = re.compile(
+    r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
 _PREFIX: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,300}")
 _EXPORT: Final = re.compile(r"[A-Za-z0-9.-]+:/[A-Za-z0-9._/+@-]*")
@@ -88,8 +96,6 @@ class KubernetesConfig(Settings):
     pod.  Jobs of all workspaces share `namespace`; without it each workspace has one of its own.
     """
 
-    CONSOLE: ClassVar[Mapping[str, str]] = {}
-
     root: Path
     kubeconfig: OptionalPath = ""
     context: str = ""
@@ -99,7 +105,7 @@ class KubernetesConfig(Settings):
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 10
     namespace: OptionalLabel = ""
     namespace_prefix: Annotated[str, _require(_PREFIX, "no_name")] = "job-console-"
-    create_namespaces: Switch = True
+    create_namespaces: Switch = False
     image: OptionalImage = ""
     git_image: OptionalImage = ""
     pull_secret: OptionalName = ""
@@ -146,9 +152,13 @@ class KubernetesConfig(Settings):
         """Return the setting by which the API server is reached."""
         return "server" if self.server else "kubeconfig"
 
-    def exposures(self) -> frozenset[str]:
-        """Return that jobs of all workspaces share a namespace, where they do."""
-        return frozenset({"account"}) if self.namespace else frozenset()
+    def connection(self) -> Connection:
+        """Return the connection to the API server.  Raises Unreachable."""
+        if self.server:
+            return from_settings(self.server, token=self.token, ca=self.ca)
+        if self.kubeconfig:
+            return from_kubeconfig(Path(self.kubeconfig), self.context)
+        return in_cluster()
 
     def namespace_of(self, workspace: str) -> str:
         """Return the namespace of a workspace's jobs."""
