@@ -12,9 +12,7 @@ LABEL: Final = _("Kubernetes")
 SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "kubeconfig": (
         _("kubeconfig file"),
-        _(
-            "Path on the console's machine. Empty: the address below, or the account of the console's own pod."
-        ),
+        _("Path on the console's machine. Empty: the address below, or the console's own account."),
     ),
     "context": (_("Context"), _("Context in the kubeconfig file. Empty: its current one.")),
     "server": (_("API server address"), _("Without a kubeconfig file: https://host:6443.")),
