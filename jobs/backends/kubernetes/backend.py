@@ -35,7 +35,7 @@ from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
 from jobs.backends.kubernetes.objects.pods import checkpoint_name
 from jobs.backends.kubernetes.status import records
-from jobs.backends.kubernetes.status.observer import Observer, note_version
+from jobs.backends.kubernetes.status.observer import Observer, list_pods, note_version
 from jobs.backends.kubernetes.status.records import StopRequest
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.origins import Origin
@@ -103,8 +103,10 @@ class KubernetesBackend:
         for attempt in map(Attempt.of, handles):
             with suppress(ApiError):
                 claim = submitter.find_claim(attempt)
-                if claim is not None:
-                    done = submitter.release(attempt, claim)
+                if claim is None:
+                    continue
+                done = submitter.release(attempt, claim)
+                if attempt_objects.state_of(done) is ClaimState.RELEASED:
                     note_version(self._folder(attempt), done["metadata"]["resourceVersion"], time.time())
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
@@ -161,7 +163,28 @@ class KubernetesBackend:
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
-        return LogSlice(b"", cursor, LogState.GONE)
+        try:
+            attempt = Attempt.of(handle)
+        except InvalidKey:
+            return LogSlice(b"", cursor, LogState.GONE)
+        record = read_record(self._folder(attempt))
+        if record is None:
+            return LogSlice(b"", cursor, LogState.GONE)
+        name = next(
+            pod
+            for role, file, pod in list_pods(record, attempt.key)
+            if (role.name, file.rpartition("-")[2]) == (replica.role, str(replica.index))
+        )
+        try:
+            raw = b"".join(self._api.read_log(attempt.namespace, name, "main"))
+        except (ApiError, Unreachable):
+            raw = b""
+        data = b"".join(line.partition(b" ")[2] for line in raw.splitlines(keepends=True))
+        at = int(cursor or 0)
+        part = data[at : at + limit]
+        ended = records.read_end(self._folder(attempt)) is not None
+        state = LogState.COMPLETE if ended and at + len(part) >= len(data) else LogState.OPEN
+        return LogSlice(part, str(at + len(part)), state)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
