@@ -24,6 +24,7 @@ from console.home import CHECKOUT
 from tests import prepared, required
 from tests import slurm as slurms
 from tests import sshd as sshds
+from tests.kubernetes import cluster as clusters
 from tests.run import ON_BOTH
 
 LONG = {
@@ -157,6 +158,15 @@ def slurm() -> Iterator[slurms.Slurm]:
     if lacking := slurms.missing():
         pytest.skip(lacking)
     with slurms.server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[clusters.Cluster]:
+    """A Kubernetes of this run's own."""
+    if lacking := clusters.find_missing():
+        pytest.skip(lacking)
+    with clusters.server() as running:
         yield running
 
 

@@ -95,6 +95,8 @@ class Api:
     def __init__(self, connection: Connection, timeout_s: float = 10) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
+        name = connection.server_name
+        self._extensions = {"sni_hostname": name} if name else {}
 
     def get(self, path: str, **params: str) -> Object:
         """Return an object."""
@@ -209,7 +211,13 @@ class Api:
             content, headers["Content-Type"] = json.dumps(body).encode(), content_type
         with _unreachable(self._connection.server):
             answer = client.request(
-                method, path, params=params, content=content, headers=headers, timeout=self._timeout_s
+                method,
+                path,
+                params=params,
+                content=content,
+                headers=headers,
+                timeout=self._timeout_s,
+                extensions=self._extensions,
             )
         self._check(answer)
         return _parse(answer.content)
@@ -223,7 +231,9 @@ class Api:
         timeout = httpx.Timeout(self._timeout_s, read=silence_s)
         with (
             _unreachable(self._connection.server),
-            client.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer,
+            client.stream(
+                "GET", path, params=params, headers=headers, timeout=timeout, extensions=self._extensions
+            ) as answer,
         ):
             if not answer.is_success:
                 answer.read()
@@ -303,6 +313,8 @@ def _lines(answer: httpx.Response) -> Iterator[bytes]:
     for chunk in answer.iter_raw():
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
+    if rest:
+        raise Unreachable("the connection of a watch has ended within a line")
 
 
 @contextmanager
