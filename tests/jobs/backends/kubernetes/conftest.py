@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-
 from tests.jobs.backends.kubernetes_bench import KubernetesBench
 from tests.kubernetes.cluster import Cluster
 
