@@ -125,13 +125,16 @@ class Cluster:
 
     def restart_control_plane(self) -> None:
         """Kill the API server, the controllers and the scheduler with SIGKILL, and wait for the first."""
-        marks = (
-            f"--tls-cert-file={self.folder}/keys/server.crt",
-            f"--kubeconfig={self.folder}/inside.kubeconfig",
-        )
-        for mark in marks:
+        names = {
+            "kube-apiserver",
+            "kube-controller",
+            "kube-scheduler",
+        }  # 15 characters, as the kernel has them
+        keys_, kubeconfig = f"{self.folder}/keys/ca.crt", f"{self.folder}/inside.kubeconfig"
+        for mark in (f"--client-ca-file={keys_}", f"--kubeconfig={kubeconfig}"):
             for pid in _find_processes(mark):
-                os.kill(pid, signal.SIGKILL)
+                if Path(f"/proc/{pid}/comm").read_text().strip() in names:
+                    os.kill(pid, signal.SIGKILL)
 
         def is_back() -> bool:
             with contextlib.suppress(Unreachable):

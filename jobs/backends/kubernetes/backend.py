@@ -37,6 +37,7 @@ from jobs.backends.kubernetes.objects.pods import checkpoint_name
 from jobs.backends.kubernetes.status import records
 from jobs.backends.kubernetes.status.observer import Observer, list_pods, note_version
 from jobs.backends.kubernetes.status.records import StopRequest
+from jobs.backends.kubernetes.status.replicas import read_pod
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts
@@ -175,14 +176,16 @@ class KubernetesBackend:
             for role, file, pod in list_pods(record, attempt.key)
             if (role.name, file.rpartition("-")[2]) == (replica.role, str(replica.index))
         )
+        ended = records.read_end(self._folder(attempt)) is not None
         try:
+            if not ended:
+                ended = read_pod(self._api.get(attempt.path("pods", name)), 0, time.time()).has_ended
             raw = b"".join(self._api.read_log(attempt.namespace, name, "main"))
         except (ApiError, Unreachable):
             raw = b""
         data = b"".join(line.partition(b" ")[2] for line in raw.splitlines(keepends=True))
         at = int(cursor or 0)
         part = data[at : at + limit]
-        ended = records.read_end(self._folder(attempt)) is not None
         state = LogState.COMPLETE if ended and at + len(part) >= len(data) else LogState.OPEN
         return LogSlice(part, str(at + len(part)), state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -31,20 +32,26 @@ MAIN: Final = "main"
 """The container that runs a replica's command."""
 CODE: Final = "job-console-code"
 RESUME: Final = "job-console-resume"
-"""Init containers of the console's own; a job's are called `init-<number>`."""
+"""Init containers of the console's own."""
 
 GATE: Final = "APP_ID"
 """The key of the claim without which no container of the attempt starts."""
+
+_UNSAFE: Final = re.compile(r"[^a-z0-9-]+")
 
 RESUME_FILE: Final = f"{WORK}/.job-console-resume"
 
 LAUNCH: Final = f"""\
 if [ -s {RESUME_FILE} ]; then {checkpoints.RESUME_VARIABLE}=$(cat {RESUME_FILE}); \
 export {checkpoints.RESUME_VARIABLE}; fi
-if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi
+exec 2>&1
+if command -v bash >/dev/null; then exec bash -c "$1"; fi
 exec sh -c "$1"
 """
-"""What runs a role's command, by bash where the image has it."""
+"""What runs a role's command, by bash where the image has it.
+
+Its errors go where its output goes: a container's two streams keep no order between them.
+"""
 
 FIND_CHECKPOINT: Final = f"""\
 cd "${checkpoints.VARIABLE}" || exit 1
@@ -237,8 +244,8 @@ def _init_containers(
         if brought.parts:
             step["volumeMounts"].append({"name": "code", "mountPath": code.PARTS, "readOnly": True})
         found.append(step)
-    for number, (_name, container) in enumerate(name_containers(role)):
-        found.append(_init_container(submission, config, role, number, container, mounts))
+    for name, container in zip(_container_names(role), role.init_containers, strict=True):
+        found.append(_init_container(submission, config, role, name, container, mounts))
     return found
 
 
@@ -272,19 +279,17 @@ def _init_container(
     submission: Submission,
     config: KubernetesConfig,
     role: RoleSpec,
-    number: int,
+    name: str,
     container: PodContainer,
     mounts: Sequence[Object],
 ) -> Object:
     """Return an init container of the job file; a value that is a secret's placeholder is a reference."""
-    found = _container(submission, config, role, init_name(number), container.image, mounts)
+    found = _container(submission, config, role, name, container.image, mounts)
     env: list[Object] = [gate_variable(submission.key)]
-    for name, value in container.env.items():
+    for variable, value in container.env.items():
         secret = placeholders.reference(value)
-        if secret:
-            env.append({**secret_variable(submission.key, file_key(secret)), "name": name})
-        else:
-            env.append({"name": name, "value": escape(value)})
+        reference = secret_variable(submission.key, file_key(secret or ""))
+        env.append({**reference, "name": variable} if secret else {"name": variable, "value": escape(value)})
     found |= {"env": env, "envFrom": [{"configMapRef": {"name": submission.key}}]}
     if container.command:
         found["command"] = [escape(each) for each in container.command]
@@ -295,9 +300,14 @@ def _init_container(
     return found
 
 
-def init_name(number: int) -> str:
-    """Return the name in its pod of a job's own init container."""
-    return f"init-{number}"
+def _container_names(role: RoleSpec) -> list[str]:
+    """Return the names in their pod of a role's own init containers, as near to the job file's as may be."""
+    names: list[str] = []
+    for number, (name, _container) in enumerate(name_containers(role)):
+        label = _UNSAFE.sub("-", name.lower())[:50].strip("-")
+        is_free = label and label not in (*names, MAIN, CODE, RESUME)
+        names.append(label if is_free else f"init-{number}-{len(names)}")
+    return names
 
 
 def _container(

@@ -40,6 +40,10 @@ LISTED_S: Final = 60
 OVERDUE_S: Final = 60
 """A pod whose node has not ended it so long after it had to be gone is removed without it."""
 
+UNBEGUN_S: Final = 4
+"""The same of a pod whose command has not begun, and can't as its claim is closed: kubelets of Kubernetes 1.20
+may take 45 seconds."""
+
 _HELD: Final[Mapping[str, ReplicaStatus]] = {}
 """Stands for an attempt that is held."""
 
@@ -190,7 +194,11 @@ class Observer:
         if seen.has_ended:
             return self._with_removal(attempt, about["name"], seen, is_ending=is_ending)
         overdue_s = self._now - datetime.fromisoformat(about["deletionTimestamp"]).timestamp()
-        if overdue_s < OVERDUE_S or (seen.node and not self._is_node_lost(seen.node)):
+        if is_ending and not _has_begun(pod):
+            is_overdue = overdue_s >= UNBEGUN_S
+        else:
+            is_overdue = overdue_s >= OVERDUE_S and (not seen.node or self._is_node_lost(seen.node))
+        if not is_overdue:
             return seen
         self._api.delete(attempt.path("pods", about["name"]), grace_s=0, uid=about["uid"])
         return self._with_removal(attempt, about["name"], seen, is_ending=is_ending)
