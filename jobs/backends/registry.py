@@ -20,7 +20,11 @@ from jobs.backends.base import Backend, Unreachable
 from jobs.backends.settings import PROBLEMS, SettingField, SettingProblem, Settings, fields_of, problems_of
 from jobs.backends.support import EVERYWHERE, Support
 
-PACKAGES: Final = {"local": "jobs.backends.local", "slurm": "jobs.backends.slurm"}
+PACKAGES: Final = {
+    "kubernetes": "jobs.backends.kubernetes",
+    "local": "jobs.backends.local",
+    "slurm": "jobs.backends.slurm",
+}
 """Backend name, as clusters store it → its package."""
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import httpx
 
+from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.client.connection import Connection, from_settings
 from jobs.node import kernel
@@ -121,6 +122,26 @@ class Cluster:
     def return_kubelet(self, number: int = 1) -> None:
         """Let a node's kubelet start again."""
         (self.folder / f"node{number}/away").unlink(missing_ok=True)
+
+    def restart_control_plane(self) -> None:
+        """Kill the API server, the controllers and the scheduler with SIGKILL, and wait for the first."""
+        names = {
+            "kube-apiserver",
+            "kube-controller",
+            "kube-scheduler",
+        }  # 15 characters, as the kernel has them
+        keys_, kubeconfig = f"{self.folder}/keys/ca.crt", f"{self.folder}/inside.kubeconfig"
+        for mark in (f"--client-ca-file={keys_}", f"--kubeconfig={kubeconfig}"):
+            for pid in _find_processes(mark):
+                if Path(f"/proc/{pid}/comm").read_text().strip() in names:
+                    os.kill(pid, signal.SIGKILL)
+
+        def is_back() -> bool:
+            with contextlib.suppress(Unreachable):
+                return bool(self.api.get("/api/v1/namespaces/kube-system"))
+            return False
+
+        wait_for(is_back, 60)
 
     @contextlib.contextmanager
     def enter_network(self) -> Iterator[str]:

@@ -133,7 +133,7 @@ def _start_control_plane(folder: Path, built: Path) -> None:
         "--listen-peer-urls=http://127.0.0.1:12380",
     )
     keys = folder / "keys"
-    _start(
+    _keep(
         folder,
         "apiserver",
         str(built / "kube-apiserver"),
@@ -159,7 +159,7 @@ def _start_control_plane(folder: Path, built: Path) -> None:
     )
     _wait(lambda: bool(_get(folder, "/api/v1/namespaces/kube-system")))
     kubeconfig = f"--kubeconfig={folder}/inside.kubeconfig"
-    _start(
+    _keep(
         folder,
         "controllers",
         str(built / "kube-controller-manager"),
@@ -171,9 +171,10 @@ def _start_control_plane(folder: Path, built: Path) -> None:
         "--node-monitor-grace-period=8s",
         "--pod-eviction-timeout=10s",
         "--leader-elect=false",
+        "--enable-hostpath-provisioner",
         "--port=0",
     )
-    _start(folder, "scheduler", str(built / "kube-scheduler"), kubeconfig, "--leader-elect=false", "--port=0")
+    _keep(folder, "scheduler", str(built / "kube-scheduler"), kubeconfig, "--leader-elect=false", "--port=0")
     _start(
         folder,
         "proxy",
@@ -405,6 +406,19 @@ def _wait(predicate: Callable[[], bool], timeout_s: float = START_S) -> None:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def _keep(folder: Path, name: str, *command: str) -> None:
+    """Run a program, and start it again when a test has killed it."""
+    first = _start(folder, name, *command)
+
+    def keep() -> None:
+        process = first
+        while True:
+            process.wait()
+            process = _start(folder, name, *command)
+
+    threading.Thread(target=keep, daemon=True).start()
 
 
 def _start(folder: Path, name: str, *command: str) -> subprocess.Popen[bytes]:
