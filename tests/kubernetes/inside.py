@@ -24,6 +24,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 NODES = 2
+LOG_SIZES = ("20Mi", "1Mi")
+"""The size at which each node begins another file for a container's output: every ten seconds it looks."""
 GPUS = 4
 API = "10.200.0.254"
 API_PORT = 16443
@@ -272,7 +274,7 @@ def _kubelet_settings(number: int, group: str) -> dict[str, Any]:
         "nodeStatusReportFrequency": "10s",
         "evictionHard": {"memory.available": "10Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
         "imageGCHighThresholdPercent": 100,
-        "containerLogMaxSize": "20Mi",
+        "containerLogMaxSize": LOG_SIZES[number - 1],
         "serializeImagePulls": False,
     }
 

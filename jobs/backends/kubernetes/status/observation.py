@@ -31,6 +31,11 @@ LOGS: Final = "logs"
 Decision = tuple[State, Reason]
 
 
+def log_path(folder: Path, name: str) -> Path:
+    """Return the copy of the output of a replica, by its name in files."""
+    return folder / LOGS / f"{name}.output"
+
+
 def decide(
     record: AttemptRecord, replicas: Mapping[str, ReplicaStatus], stop: StopRequest | None
 ) -> Decision | None:
@@ -159,7 +164,7 @@ def _replicas(record: AttemptRecord, status: AttemptStatus, folder: Path) -> Ite
             node=found.node,
             started_at=found.started_at,
             ended_at=found.ended_at,
-            log_path=str(folder / LOGS / f"{name}.output"),
+            log_path=str(log_path(folder, name)),
             image_used=True if role.image else None,
             commit=found.commit,
             endpoints=tuple(_endpoints(role, found)),

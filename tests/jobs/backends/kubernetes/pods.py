@@ -14,11 +14,17 @@ def container(command: str, image: str = images.BASE, **more: Any) -> dict[str, 
     return {"name": "main", "image": image, "imagePullPolicy": "Never", "command": argv, **more}
 
 
-def start_pod(kubernetes: Cluster, namespace: str, command: str, **more: Any) -> str:
+def start_pod(
+    kubernetes: Cluster,
+    namespace: str,
+    command: str,
+    node: str = "",
+    **more: Any,
+) -> str:
     """Start a pod of one container, wait until it runs or has ended, and return its name."""
     name = f"pod-{secrets.token_hex(3)}"
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeName": node}
     made = {"metadata": {"name": name}, "spec": {**spec, "containers": [container(command, **more)]}}
     kubernetes.api.create(pods, made)
     wait_for(lambda: kubernetes.api.get(f"{pods}/{name}")["status"]["phase"] != "Pending")

@@ -1,0 +1,86 @@
+"""Copying the output of a container: once, as far as it has come, or as it comes, to its end."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.base import Unreachable
+from jobs.backends.kubernetes.client.api import Api, ApiError, path
+from jobs.backends.kubernetes.logs.entries import NotALog
+from jobs.backends.kubernetes.logs.log_file import LogFile, open_log, read_position
+from jobs.backends.kubernetes.sessions import ContainerRef
+
+PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""Pauses after failures, the last one again and again."""
+
+
+def catch_up(api: Api, ref: ContainerRef, log: Path, *, has_ended: bool) -> bool:
+    """Copy what a container has written; return whether the copy is complete, which one that runs never is.
+
+    Nothing is copied where another process or thread does so.  Raises Unreachable.
+    """
+    with open_log(log) as file:
+        if file is None:
+            return read_position(log).is_complete
+        is_there = _copy(api, ref, file, follow=False)
+        if has_ended:
+            file.complete()
+        return has_ended or not is_there
+
+
+def follow(api: Api, ref: ContainerRef, log: Path, ended: threading.Event) -> None:
+    """Copy what a container writes, until it has ended and all is copied, or until `ended`."""
+    failures = 0
+    while not ended.is_set():
+        try:
+            has_ended = _has_ended(api, ref)
+            with open_log(log) as file:
+                if file is None and read_position(log).is_complete:
+                    return
+                if file is not None:
+                    is_there = _copy(api, ref, file, follow=not has_ended)
+                    if has_ended:
+                        file.complete()
+                        return
+                    failures = 0 if is_there else failures
+        except Unreachable:
+            pass
+        ended.wait(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
+        failures += 1
+
+
+def _copy(api: Api, ref: ContainerRef, file: LogFile, *, follow: bool) -> bool:
+    """Copy what the kubelet tells; return whether it has a log.  Raises Unreachable."""
+    chunks = api.read_log(ref.namespace, ref.pod, ref.container, since=file.since, follow=follow)
+    try:
+        file.copy(chunks)
+    except (ApiError, NotALog):  # not begun yet, or gone with its pod
+        return False
+    return True
+
+
+def _has_ended(api: Api, ref: ContainerRef) -> bool:
+    """Return whether a container has ended, or is gone.  Raises Unreachable."""
+    try:
+        pod = api.get(path("/api/v1/namespaces/{}/pods/{}", ref.namespace, ref.pod))
+    except ApiError as error:
+        if error.is_absent:
+            return True
+        raise Unreachable(str(error)) from error
+    return is_over(pod, ref.container)
+
+
+def is_over(pod: dict[str, Any], container: str) -> bool:
+    """Return whether a container of a pod has ended."""
+    state = container_state(pod, container)
+    return "terminated" in state or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def container_state(pod: dict[str, Any], container: str) -> dict[str, Any]:
+    """Return the state of a container, {} where there is none yet."""
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        if each.get("name") == container:
+            return dict(each.get("state") or {})
+    return {}
