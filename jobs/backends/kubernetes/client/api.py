@@ -29,6 +29,10 @@ class NotConnected(Unreachable):
     """No request was sent: nothing was created."""
 
 
+class Silent(Unreachable):
+    """Nothing has come for as long as was allowed."""
+
+
 class Expired(Exception):
     """The apiserver has forgotten a resource version (410): list again."""
 
@@ -179,8 +183,8 @@ class Api:
     ) -> Iterator[bytes]:
         """Yield the output of a container as it comes, each line with its time (RFC 3339) before it.
 
-        `since` is such a time; kubelets give the lines of its whole second.  When following, Unreachable is
-        raised after `silence_s` without output.
+        `since` is such a time; kubelets give the lines of its whole second.  When following, Silent is raised
+        after `silence_s` without output.
         """
         params = {"container": container, "timestamps": "true"}
         if since:
@@ -193,8 +197,8 @@ class Api:
         with self._stream(where, params, silence_s if follow else self._timeout_s) as answer:
             try:
                 yield from answer.iter_raw()
-            except httpx.HTTPError as error:
-                raise Unreachable(f"{where}: {_describe(error)}") from error
+            except httpx.ReadTimeout as error:
+                raise Silent(where) from error
 
     def _ask(
         self,

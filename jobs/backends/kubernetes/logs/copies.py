@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Unreachable
-from jobs.backends.kubernetes.client.api import Api, ApiError, path
+from jobs.backends.kubernetes.client.api import Api, ApiError, Silent, path
 from jobs.backends.kubernetes.logs.entries import NotALog
 from jobs.backends.kubernetes.logs.log_file import LogFile, open_log, read_position
 from jobs.backends.kubernetes.sessions import ContainerRef
 
-PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Pauses after failures, the last one again and again."""
+PAUSES_S: Final = (0.1, 0.3, 1.0, 2.0)
+"""Pauses after failures, the last one again and again: what is rotated meanwhile is lost."""
+
+SILENCE_S: Final = 30.0
+"""After so long without output the kubelet is asked again: one may miss that it has begun another file."""
 
 
 def catch_up(api: Api, ref: ContainerRef, log: Path, *, has_ended: bool) -> bool:
@@ -32,7 +35,7 @@ def catch_up(api: Api, ref: ContainerRef, log: Path, *, has_ended: bool) -> bool
 
 def follow(api: Api, ref: ContainerRef, log: Path, ended: threading.Event) -> None:
     """Copy what a container writes, until it has ended and all is copied, or until `ended`."""
-    failures = 0
+    failures, was_silent, was_closed = 0, False, False
     while not ended.is_set():
         try:
             has_ended = _has_ended(api, ref)
@@ -40,22 +43,29 @@ def follow(api: Api, ref: ContainerRef, log: Path, ended: threading.Event) -> No
                 if file is None and read_position(log).is_complete:
                     return
                 if file is not None:
-                    is_there = _copy(api, ref, file, follow=not has_ended)
+                    is_unbroken = was_silent or (was_closed and has_ended)  # else it may be the kubelet's end
+                    was_silent = was_closed = False
+                    was_closed = _copy(api, ref, file, follow=not has_ended, is_unbroken=is_unbroken)
                     if has_ended:
                         file.complete()
                         return
-                    failures = 0 if is_there else failures
+                    failures = 0 if was_closed else failures
+        except Silent:
+            failures, was_silent = 0, True
+            continue
         except Unreachable:
             pass
         ended.wait(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
         failures += 1
 
 
-def _copy(api: Api, ref: ContainerRef, file: LogFile, *, follow: bool) -> bool:
+def _copy(api: Api, ref: ContainerRef, file: LogFile, *, follow: bool, is_unbroken: bool = False) -> bool:
     """Copy what the kubelet tells; return whether it has a log.  Raises Unreachable."""
-    chunks = api.read_log(ref.namespace, ref.pod, ref.container, since=file.since, follow=follow)
+    chunks = api.read_log(
+        ref.namespace, ref.pod, ref.container, since=file.since, follow=follow, silence_s=SILENCE_S
+    )
     try:
-        file.copy(chunks)
+        file.copy(chunks, is_unbroken=is_unbroken)
     except (ApiError, NotALog):  # not begun yet, or gone with its pod
         return False
     return True

@@ -8,7 +8,7 @@
 Whoever writes it holds a lock on it, which ends with the process.  What was written after the position was
 noted is told by the kubelet again, compared and skipped: so a copy goes on after any interruption, without a
 gap or a repeat, as long as the kubelet still has the entry.  It has the newest file alone, and begins another
-one at a size (10 MiB by default).  Where the entry is gone, the copy says so in a line of its own.
+one at a size (10 MiB by default).  Where the entry is gone, something may be missing, and the copy says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ NOTE_S: Final = 0.25
 LATE_MS: Final = 1000
 """An entry so much later than the position shows that the one there is gone: they are nearly in order."""
 
-GAP: Final = b"\n[output is missing here: the node rotated it away before it was read]\n"
+UNBROKEN_MS: Final = 9000
+"""Kubelets begin another file at most every ten seconds.  So an entry no later than this after the last one
+of a file that was read to its end is the next one."""
+
+GAP: Final = b"\n[output may be missing here: the node rotated the log before it was read]\n"
 
 _COMPLETE: Final = "complete"
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -74,14 +78,17 @@ class LogFile:
         """The time from which the kubelet has to tell the log."""
         return self.position.time
 
-    def copy(self, chunks: Iterable[bytes]) -> None:
-        """Append what a kubelet tells of the log since `since`.  Raises NotALog, and what `chunks` raises."""
-        reader, skipper = EntryReader(), _Skipper(self.position, self._read)
+    def copy(self, chunks: Iterable[bytes], *, is_unbroken: bool = False) -> None:
+        """Append what a kubelet tells of the log since `since`.  Raises NotALog, and what `chunks` raises.
+
+        `is_unbroken` tells that what it told before was read to the end of its file.
+        """
+        reader, skipper = EntryReader(), _Skipper(self.position, self._read, is_unbroken=is_unbroken)
         try:
             for chunk in chunks:
                 self._append(skipper.pass_new(reader.feed(chunk)))
-            self._append(skipper.rest())
         finally:
+            self._append(skipper.rest())
             self._note()
 
     def complete(self) -> None:
@@ -140,8 +147,9 @@ def open_log(log: Path) -> Iterator[LogFile | None]:
 class _Skipper:
     """Passes on what comes after the bytes that the copy has already."""
 
-    def __init__(self, position: Position, read: Callable[[int, int], bytes]) -> None:
+    def __init__(self, position: Position, read: Callable[[int, int], bytes], *, is_unbroken: bool) -> None:
         self._read = read
+        self._is_unbroken = is_unbroken
         self._at = position.offset
         self._time = position.time
         self._is_found = not position.time
@@ -158,9 +166,8 @@ class _Skipper:
 
     def rest(self) -> Iterator[Piece]:
         """Yield what came when the entry at the position did not."""
-        if not self._is_found and self._later:
-            yield from self._report_gap()
-        self._later.clear()
+        if self._later:
+            yield from self._pass_later()
 
     def _look(self, piece: Piece) -> Iterator[Piece]:
         """Look for the entry at the position: what comes before it is copied already."""
@@ -170,14 +177,19 @@ class _Skipper:
             yield from self._skip(piece)
         elif piece.time > self._time:
             self._later.append(piece)
-            if _milliseconds(piece.time) - _milliseconds(self._time) > LATE_MS:
-                yield from self._report_gap()
+            if self._distance(piece) > LATE_MS:
+                yield from self._pass_later()
 
-    def _report_gap(self) -> Iterator[Piece]:
-        """Yield a notice, and all that came."""
+    def _distance(self, piece: Piece) -> int:
+        """Return the milliseconds from the position's entry to a piece."""
+        return _milliseconds(piece.time) - _milliseconds(self._time)
+
+    def _pass_later(self) -> Iterator[Piece]:
+        """Yield all that came, behind a notice where something may have come before it."""
         self._is_found = self._is_new = True
         later, self._later = self._later, []
-        yield Piece(self._time, GAP, is_first=False)
+        if not self._is_unbroken or self._distance(later[0]) > UNBROKEN_MS:
+            yield Piece(self._time, GAP, is_first=False)
         yield from later
 
     def _skip(self, piece: Piece) -> Iterator[Piece]:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,11 +73,11 @@ def test_kubelet_s_own_words_are_no_log() -> None:
         list(EntryReader().feed(b"unable to retrieve container logs for containerd://1"))
 
 
-def copy(log: Path, *chunks: bytes) -> bytes:
+def copy(log: Path, *chunks: bytes, **more: Any) -> bytes:
     """Copy what a kubelet tells, and return the copy."""
     with open_log(log) as file:
         assert file is not None
-        file.copy(chunks)
+        file.copy(chunks, **more)
     return log.read_bytes()
 
 
@@ -85,7 +86,7 @@ def test_copy_goes_on_after_any_byte_that_was_written(tmp_path: Path) -> None:
         (0, b"same\n"), (0, b"same\n"), (1, b"other\n"), (1, b"x" * 20_000 + b"\n"), (2, b"same\n")
     )
     whole = copy(tmp_path / "whole.output", told)
-    for cut in range(0, len(told), 7):
+    for cut in range(0, len(told), 211):
         log = tmp_path / f"{cut}.output"
         copy(log, told[:cut])
         for torn in (0, 3):  # bytes that were written after the position was noted
@@ -102,6 +103,15 @@ def test_copy_names_what_was_rotated_away(tmp_path: Path) -> None:
     copy(log, entries((0, b"one\n"), (1, b"two\n")))
     assert copy(log, entries((40, b"later\n"))) == b"one\ntwo\n" + GAP + b"later\n"
     assert copy(log, entries((40, b"later\n"), (41, b"end\n"))) == b"one\ntwo\n" + GAP + b"later\nend\n"
+
+
+def test_copy_of_a_file_that_was_read_to_its_end_has_no_gap(tmp_path: Path) -> None:
+    log = tmp_path / "a.output"
+    copy(log, entries((0, b"one\n"), (1, b"two\n")))
+    assert copy(log, entries((2, b"three\n")), is_unbroken=True) == b"one\ntwo\nthree\n"
+    assert copy(log, entries((80, b"four\n")), is_unbroken=True) == b"one\ntwo\nthree\nfour\n"
+    found = copy(log, entries((200, b"five\n")), is_unbroken=True)
+    assert found == b"one\ntwo\nthree\nfour\n" + GAP + b"five\n"
 
 
 def test_copy_has_times_of_its_bytes(tmp_path: Path) -> None:
@@ -210,7 +220,6 @@ def test_log_is_copied_across_its_rotation_and_a_kubelet_s_restart(
     wait_for(lambda: log.exists() and log.stat().st_size > 100_000)
     kubernetes.kill_kubelet(2)
     following.join(240)
-    Path("/tmp/k1-rot.out").write_bytes(log.read_bytes())
     assert log.read_bytes() == output_of(SLOW.replace("time.sleep(0.01)", "pass"))
     assert len(list((kubernetes.folder / "node2/pods").glob(f"{namespace}_{ref.pod}_*/main/*"))) > 1
 
