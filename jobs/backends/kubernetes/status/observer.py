@@ -41,8 +41,10 @@ OVERDUE_S: Final = 60
 """A pod whose node has not ended it so long after it had to be gone is removed without it."""
 
 UNBEGUN_S: Final = 4
-"""The same of a pod whose command has not begun, and can't as its claim is closed: kubelets of Kubernetes 1.20
-may take 45 seconds."""
+"""The same of a pod whose command has not begun, and can't as its claim is closed.
+
+Kubelets of Kubernetes 1.20 may take 45 seconds for that.
+"""
 
 _HELD: Final[Mapping[str, ReplicaStatus]] = {}
 """Stands for an attempt that is held."""
