@@ -131,7 +131,7 @@ class Observer:
         seen = observation.observe(record, status, stop, folder)
         if is_over:
             self._submitter.close(attempt)
-            self._delete(attempt, self._failed_to_start(record, attempt, status, pods), None)
+            self._delete(attempt, self._failed_to_start(record, attempt, status, pods), 0)
             self._submitter.remove_secrets(attempt)
             return records.write_end(folder, seen)
         if status.ending:
