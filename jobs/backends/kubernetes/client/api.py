@@ -242,23 +242,26 @@ class Api:
 
     def _check(self, answer: httpx.Response) -> None:
         """Raise what an answer says unless it is a success."""
-        status, where = answer.status_code, f"{answer.request.method} {answer.request.url.path}"
-        if answer.is_success:
-            return
-        if status == HTTPStatus.UNAUTHORIZED:
-            self._connection.credentials.forget()
-            raise NotConnected(
-                f"{self._connection.server} does not accept the console's credentials (HTTP 401)"
-            )
-        if status == HTTPStatus.TOO_MANY_REQUESTS or not answer.is_client_error:
-            raise Unreachable(f"{where}: HTTP {status} {_message(answer)}")
-        try:
-            said = _parse(answer.content)
-        except Unreachable:
-            said = {}
-        if said.get("kind") != "Status":
-            raise Unreachable(f"{where}: HTTP {status}, which is no answer of an apiserver")
-        _raise_status(said)
+        if not answer.is_success:
+            where = f"{answer.request.method} {answer.request.url.path}"
+            raise_refusal(self._connection, where, answer.status_code, answer.content)
+
+
+def raise_refusal(connection: Connection, where: str, status: int, text: bytes) -> NoReturn:
+    """Raise what an answer with this HTTP status and text says: it refuses only in an apiserver's form."""
+    if status == HTTPStatus.UNAUTHORIZED:
+        connection.credentials.forget()
+        raise NotConnected(f"{connection.server} does not accept the console's credentials (HTTP 401)")
+    try:
+        said = _parse(text)
+    except Unreachable:
+        said = {}
+    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        message = said.get("message") or text.decode(errors="replace")
+        raise Unreachable(f"{where}: HTTP {status} {message}"[:_MAX_MESSAGE])
+    if said.get("kind") != "Status":
+        raise Unreachable(f"{where}: HTTP {status}, which is no answer of an apiserver")
+    _raise_status(said)
 
 
 def path(template: str, *names: str) -> str:
@@ -287,13 +290,6 @@ def _raise_status(status: Mapping[str, Any]) -> NoReturn:
         for each in (status.get("details") or {}).get("causes") or ()
     )
     raise ApiError(code, str(status.get("reason", "")), message, causes)
-
-
-def _message(answer: httpx.Response) -> str:
-    try:
-        return str(_parse(answer.content).get("message", ""))[:_MAX_MESSAGE]
-    except Unreachable:
-        return ""
 
 
 def _parse(text: bytes) -> Object:

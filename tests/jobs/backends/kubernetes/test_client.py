@@ -24,9 +24,9 @@ from jobs.backends.kubernetes.client.credentials import (
     Token,
     TokenFile,
 )
+from tests.jobs.backends.kubernetes.pods import start_pod
 from tests.kubernetes import keys
 from tests.kubernetes.cluster import MASTERS, Cluster
-from tests.waiting import wait_for
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -417,26 +417,12 @@ def test_path_takes_no_name_that_leads_elsewhere(name: str) -> None:
 # --- logs ----------------------------------------------------------------------------------------------
 
 
-def pod(name: str, command: str) -> dict[str, Any]:
-    container = {
-        "name": "main",
-        "image": "localhost/base:12",
-        "imagePullPolicy": "Never",
-        "command": ["/bin/sh", "-c", command],
-    }
-    spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
-    return {"metadata": {"name": name}, "spec": spec}
-
-
 def test_log_of_a_container_is_read_with_times(kubernetes: Cluster, namespace: str) -> None:
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    kubernetes.api.create(pods, pod("writer", "echo one; echo two"))
+    writer = start_pod(kubernetes, namespace, "echo one; echo two")
     with pytest.raises(ApiError):
         list(kubernetes.api.read_log(namespace, "absent", "main"))
-    wait_for(lambda: kubernetes.api.get(f"{pods}/writer")["status"]["phase"] == "Succeeded")
-    text = b"".join(kubernetes.api.read_log(namespace, "writer", "main", follow=True)).decode()
+    text = b"".join(kubernetes.api.read_log(namespace, writer, "main", follow=True)).decode()
     lines = [line.split(" ", 1) for line in text.splitlines()]
     assert [line for _time, line in lines] == ["one", "two"]
-    since = list(kubernetes.api.read_log(namespace, "writer", "main", since="2999-01-01T00:00:00Z"))
+    since = list(kubernetes.api.read_log(namespace, writer, "main", since="2999-01-01T00:00:00Z"))
     assert since == []
-    kubernetes.api.delete(f"{pods}/writer", grace_s=0)
