@@ -10,6 +10,7 @@ from jobs.backends.kubernetes.status import replicas
 from jobs.spec import (
     CodeSource,
     CompletionPolicy,
+    EndSignal,
     Framework,
     Mount,
     NodeChoice,
@@ -140,6 +141,35 @@ def test_time_limit_stops_the_job(bench: KubernetesBench) -> None:
     seen = wait_until_over(bench.backend, handle)
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
     assert seen.reason.params["limit_s"] == 3
+
+
+TRAP = "trap 'echo got USR1' USR1; trap 'echo got TERM; exit 5' TERM; echo up; while :; do sleep 0.1; done"
+
+
+def test_warning_signal_comes_before_the_time_limit(bench: KubernetesBench) -> None:
+    warning = EndSignal(signal="USR1", seconds_before=6)
+    job = bench.submission(role(TRAP), time_limit_s=10, grace_s=5, end_signal=warning)
+    handle = bench.backend.submit(job)
+
+    def has_warned() -> bool:
+        bench.backend.observe([handle])
+        return "got USR1" in log_of(bench.backend, handle)
+
+    wait_for(has_warned)
+    assert _state(bench, handle) is State.RUNNING
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.reason.code is ReasonCode.TIME_LIMIT
+    assert log_of(bench.backend, handle).count("got USR1") == 1
+
+
+def test_stop_sends_its_signal_and_then_ends_the_job(bench: KubernetesBench) -> None:
+    handle = bench.backend.submit(bench.submission(role(TRAP)))
+    wait_for(lambda: "up" in log_of(bench.backend, handle))
+    bench.backend.stop(handle, grace_s=6, signal="USR1")
+    wait_for(lambda: "got USR1" in log_of(bench.backend, handle))
+    assert _state(bench, handle) is State.RUNNING
+    seen = wait_until_over(bench.backend, handle)
+    assert (seen.state, replica(seen).exit_code) == (State.STOPPED, 5)
 
 
 def test_job_runs_on_allowed_nodes_alone(bench: KubernetesBench) -> None:
