@@ -24,7 +24,7 @@ from pathlib import Path
 import httpx
 
 from jobs.backends.base import Unreachable
-from jobs.backends.kubernetes.client.api import Api
+from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.client.connection import Connection, from_settings
 from jobs.node import kernel
 from tests.kubernetes import build, inside, keys
@@ -122,6 +122,13 @@ class Cluster:
     def return_kubelet(self, number: int = 1) -> None:
         """Let a node's kubelet start again."""
         (self.folder / f"node{number}/away").unlink(missing_ok=True)
+
+    def make_storage_class(self, name: str) -> None:
+        """Make a storage class whose volumes are folders below /tmp/hostpath_pv of this machine."""
+        path = "/apis/storage.k8s.io/v1/storageclasses"
+        body = {"metadata": {"name": name}, "provisioner": "kubernetes.io/host-path"}
+        with contextlib.suppress(ApiError):  # it is there
+            self.api.create(path, body)
 
     def restart_control_plane(self) -> None:
         """Kill the API server, the controllers and the scheduler with SIGKILL, and wait for the first."""

@@ -20,6 +20,7 @@ from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.status import observation, records, replicas
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
+from jobs.backends.kubernetes.status.signals import send_signal
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, RoleRecord, read_record
@@ -27,7 +28,7 @@ from jobs.node.network.names import join_name, label_roles
 from jobs.node.supervisor.decision import plan_ending
 from jobs.states import Params, Reason, ReasonCode, ReplicaState, State
 
-Object = Mapping[str, Any]
+Object = dict[str, Any]
 Pods = Mapping[str, Object]
 """The pods of an attempt by their names."""
 
@@ -41,8 +42,10 @@ OVERDUE_S: Final = 60
 """A pod whose node has not ended it so long after it had to be gone is removed without it."""
 
 UNBEGUN_S: Final = 4
-"""The same of a pod whose command has not begun, and can't as its claim is closed: kubelets of Kubernetes
-1.20 may take 45 seconds."""
+"""The same of a pod whose command has not begun, and can't as its claim is closed.
+
+Kubelets of Kubernetes 1.20 may take 45 seconds for that.
+"""
 
 _HELD: Final[Mapping[str, ReplicaStatus]] = {}
 """Stands for an attempt that is held."""
@@ -74,6 +77,7 @@ class Observer:
             self._submitter.close(attempt)
             self._note_version(folder)
             if (request := records.read_stop(folder)) is not None:
+                self._signal(pods, request.signal)
                 self._delete_stopped(attempt, pods, request)
         except ApiError as error:
             raise Unreachable(str(error)) from error
@@ -129,7 +133,7 @@ class Observer:
         seen = observation.observe(record, status, stop, folder)
         if is_over:
             self._submitter.close(attempt)
-            self._delete(attempt, self._failed_to_start(record, attempt, status, pods), None)
+            self._delete(attempt, self._failed_to_start(record, attempt, status, pods), 0)
             self._submitter.remove_secrets(attempt)
             return records.write_end(folder, seen)
         if status.ending:
@@ -137,7 +141,17 @@ class Observer:
             self._delete(attempt, _alive(pods, record, attempt, status), None)
         elif stop is not None:
             self._delete_stopped(attempt, pods, stop)
+        elif seen.started_at is not None:
+            self._warn(folder, pods, record.time_limit_s, seen.started_at)
         return seen
+
+    def _warn(self, folder: Path, pods: Pods, limit_s: int | None, started_at: float) -> None:
+        """Send the job's signal some time before its time limit, once."""
+        warning = records.read_warning(folder)
+        if warning is None or limit_s is None or self._now < started_at + limit_s - warning[1]:
+            return
+        records.remove_warning(folder)
+        self._signal(pods, warning[0])
 
     def _failed_to_start(
         self, record: AttemptRecord, attempt: Attempt, status: AttemptStatus, pods: Pods
@@ -150,6 +164,14 @@ class Observer:
             and (pods[pod].get("status") or {}).get("phase") in ("Pending", "Running")
             and status.replicas[name].exit_code is None
         ]
+
+    def _signal(self, pods: Pods, name: str) -> None:
+        """Send a signal to all replicas that run; a kubelet sends SIGTERM itself."""
+        if name in ("TERM", "KILL"):
+            return
+        for pod in pods.values():
+            if _has_begun(pod) and not pod["metadata"].get("deletionTimestamp"):
+                send_signal(self._config.connection(), pod, name, self._config.timeout_s)
 
     def _delete_stopped(self, attempt: Attempt, pods: Pods, stop: StopRequest) -> None:
         """Delete pods: at once for SIGTERM and SIGKILL, else when their time for the signal is over."""

@@ -6,6 +6,7 @@
     namespace         that of its objects
     status.json       what was observed of its replicas, and why it is being ended
     listed            a resource version of lately, from which a watch goes on
+    warning           a signal, and how many seconds before the time limit it is sent; until then
     stop              a request for its end: signal, and when it has to be over
     end.json          exists = it has ended: its last observation
     logs/             the output of its replicas
@@ -31,6 +32,7 @@ from jobs.states import Phase, Reason, ReasonCode, ReplicaState, State
 NAMESPACE: Final = "namespace"
 STATUS: Final = "status.json"
 LISTED: Final = "listed"
+WARNING: Final = "warning"
 STOP: Final = "stop"
 END: Final = "end.json"
 
@@ -60,6 +62,8 @@ def write_submission(folder: Path, submission: Submission, config: KubernetesCon
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     attempts.write_text(folder / NAMESPACE, config.namespace_of(submission.workspace))
     attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
+    if (warning := submission.spec.end_signal) is not None:
+        attempts.write_text(folder / WARNING, f"{warning.signal} {warning.seconds_before}")
     attempts.write_text(folder / records.FILE, json.dumps(_record(submission, config, peers)))
 
 
@@ -119,6 +123,17 @@ def read_stop(folder: Path) -> StopRequest | None:
 def write_stop(folder: Path, request: StopRequest) -> None:
     """Record a request for an attempt's end."""
     attempts.write_text(folder / STOP, f"{request.signal} {request.since:.3f} {request.until:.3f}\n")
+
+
+def read_warning(folder: Path) -> tuple[str, int] | None:
+    """Return the signal before the time limit and its seconds, None where there is none to be sent."""
+    words = (attempts.read_text(folder / WARNING) or "").split()
+    return (words[0], int(words[1])) if len(words) == 2 else None
+
+
+def remove_warning(folder: Path) -> None:
+    """Record that the signal before the time limit is sent."""
+    (folder / WARNING).unlink(missing_ok=True)
 
 
 def read_end(folder: Path) -> Observation | None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.backends.kubernetes_bench import KubernetesBench
+from tests.jobs.backends.kubernetes_bench import STORAGE_CLASS, KubernetesBench
 from tests.kubernetes.cluster import Cluster
 
 
@@ -15,8 +15,14 @@ def namespace(kubernetes: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, kubernetes: Cluster, namespace: str) -> Iterator[KubernetesBench]:
+def bench(
+    request: pytest.FixtureRequest, tmp_path: Path, kubernetes: Cluster, namespace: str
+) -> Iterator[KubernetesBench]:
     """The backend with an admin's rights, for the contract and the tests of jobs."""
-    made = KubernetesBench(tmp_path, kubernetes, namespace)
+    settings = {}
+    if "checkpoint" in request.node.name:
+        settings = {"checkpoint_class": STORAGE_CLASS, "checkpoint_gib": 1}
+        kubernetes.make_storage_class(STORAGE_CLASS)
+    made = KubernetesBench(tmp_path, kubernetes, namespace, settings)
     yield made
     made.close()
