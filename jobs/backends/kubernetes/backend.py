@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -26,23 +29,28 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.kubernetes import nodes, preview, rights
+from jobs.backends.kubernetes import nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Attempt, core_path
+from jobs.backends.kubernetes.logs import copies
+from jobs.backends.kubernetes.logs.follower import Follower
+from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
-from jobs.backends.kubernetes.objects.pods import checkpoint_name
+from jobs.backends.kubernetes.objects.pods import MAIN, checkpoint_name
+from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.backends.kubernetes.status import records
+from jobs.backends.kubernetes.status.observation import log_path
 from jobs.backends.kubernetes.status.observer import Observer, list_pods, note_version
 from jobs.backends.kubernetes.status.records import StopRequest
-from jobs.backends.kubernetes.status.replicas import read_pod
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
+from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 from jobs.states import Reason, ReasonCode
@@ -52,6 +60,10 @@ SUBMITTERS: Final = 8
 
 KEYS_AT_ONCE: Final = 50
 """So many keys are named in one label selector, which is a part of a URL."""
+
+
+CONNECT_S: Final = 5.0
+"""Pause after settings that name no cluster that can be followed."""
 
 
 class KubernetesBackend:
@@ -163,31 +175,74 @@ class KubernetesBackend:
         Observer(api, self._config, version).stop(attempt, folder, pods.get(attempt.key, {}))
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
-        """See `base.Backend`."""
+        """See `base.Backend`.  The copy in the attempt's folder is read, once it has caught up."""
+        found = self._find_replica(handle, replica)
+        if found is None:
+            return LogSlice(b"", cursor, LogState.GONE)
+        folder, name, ref = found
+        log, offset = log_path(folder, name), int(cursor or 0)
+        if not read_position(log).is_complete:
+            status = records.read_status(folder).replicas.get(name)
+            has_begun = status is not None and status.started_at is not None
+            with suppress(Unreachable):
+                is_last = copies.has_ended(self._api, ref, was_there=has_begun)
+                copies.catch_up(self._api, ref, log, is_last=is_last)
+        is_complete = read_position(log).is_complete
+        with suppress(FileNotFoundError), log.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset > size:
+                return LogSlice(b"", str(size), LogState.TRUNCATED)
+            data = os.pread(file.fileno(), limit, offset)
+            is_complete = is_complete and offset + len(data) >= size
+            state = LogState.COMPLETE if is_complete else LogState.OPEN
+            return LogSlice(data, str(offset + len(data)), state)
+        return LogSlice(b"", cursor, LogState.COMPLETE if is_complete else LogState.OPEN)
+
+    def follow(self, ended: threading.Event, changed: Callable[[], None]) -> None:
+        """See `base.Following`."""
+        while not ended.is_set():
+            with suppress(Unreachable):
+                Follower(self._api, self._config.root, changed).run(ended)
+            ended.wait(CONNECT_S)
+
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
+        """See `sessions.Enterable`.  The folders of a replica end with it."""
+        folder, name, ref = self._find_container(handle, replica)
+        try:
+            return await sessions.begin(self._config.connection(), ref, wanted)
+        except NoEntry as error:
+            status = records.read_status(folder).replicas.get(name)
+            is_over = error.barrier is Barrier.NOT_RUNNING and status is not None and status.has_ended
+            if is_over and wanted.kind is SessionKind.FOLDERS:
+                raise NoEntry(Barrier.GONE) from error
+            raise
+
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """See `sessions.Enterable`."""
+        return await sessions.connect(
+            self._config.connection(), self._find_container(handle, replica)[2], host, port
+        )
+
+    def _find_container(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef]:
+        """Return the attempt's folder, the replica's name in files and its container.  Raises NoEntry."""
+        found = self._find_replica(handle, replica)
+        if found is None:
+            raise NoEntry(Barrier.NOT_RUNNING)
+        return found
+
+    def _find_replica(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef] | None:
+        """Return the attempt's folder, the replica's name in files and its container, None without one."""
         try:
             attempt = Attempt.of(handle)
         except InvalidKey:
-            return LogSlice(b"", cursor, LogState.GONE)
-        record = read_record(self._folder(attempt))
-        if record is None:
-            return LogSlice(b"", cursor, LogState.GONE)
-        name = next(
-            pod
-            for role, file, pod in list_pods(record, attempt.key)
-            if (role.name, file.rpartition("-")[2]) == (replica.role, str(replica.index))
-        )
-        ended = records.read_end(self._folder(attempt)) is not None
-        try:
-            if not ended:
-                ended = read_pod(self._api.get(attempt.path("pods", name)), 0, time.time()).has_ended
-            raw = b"".join(self._api.read_log(attempt.namespace, name, "main"))
-        except (ApiError, Unreachable):
-            raw = b""
-        data = b"".join(line.partition(b" ")[2] for line in raw.splitlines(keepends=True))
-        at = int(cursor or 0)
-        part = data[at : at + limit]
-        state = LogState.COMPLETE if ended and at + len(part) >= len(data) else LogState.OPEN
-        return LogSlice(part, str(at + len(part)), state)
+            return None
+        folder = self._folder(attempt)
+        record = read_record(folder)
+        name = record.replica_name(replica.role, replica.index) if record else None
+        if record is None or name is None or replica.run != 1:
+            return None
+        pod = next(pod for _role, each, pod in list_pods(record, attempt.key) if each == name)
+        return folder, name, ContainerRef(attempt.namespace, pod, MAIN)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
