@@ -62,10 +62,6 @@ KEYS_AT_ONCE: Final = 50
 """So many keys are named in one label selector, which is a part of a URL."""
 
 
-CONNECT_S: Final = 5.0
-"""Pause after settings that name no cluster that can be followed."""
-
-
 class KubernetesBackend:
     """One cluster.  All state is the API server's, or lies in the console's folder of the attempt."""
 
@@ -200,10 +196,7 @@ class KubernetesBackend:
 
     def follow(self, ended: threading.Event, changed: Callable[[], None]) -> None:
         """See `base.Following`."""
-        while not ended.is_set():
-            with suppress(Unreachable):
-                Follower(self._api, self._config.root, changed).run(ended)
-            ended.wait(CONNECT_S)
+        Follower(lambda: self._api, self._config.root, changed).run(ended)
 
     async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
         """See `sessions.Enterable`.  The folders of a replica end with it."""
