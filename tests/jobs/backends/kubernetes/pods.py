@@ -7,6 +7,9 @@ from tests.kubernetes import images
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import wait_for
 
+DRAIN = "sleep 1"
+"""Debian's containerd loses what a process has just written when it ends: more than fits into a pipe."""
+
 
 def container(command: str, image: str = images.BASE, **more: Any) -> dict[str, Any]:
     """A container that runs a command line."""

@@ -11,6 +11,7 @@ from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.log_file import open_log, read_position
 from jobs.states import ReplicaState, State
 from tests.jobs.backends.benches import replica, role, wait_until_over
+from tests.jobs.backends.kubernetes.pods import DRAIN
 from tests.jobs.backends.kubernetes_bench import KubernetesBench
 from tests.waiting import wait_for
 
@@ -52,7 +53,7 @@ def test_output_of_every_replica_is_copied_as_it_comes(
 
 
 def test_replica_has_ended_when_its_output_is_copied(bench: KubernetesBench) -> None:
-    handle = bench.backend.submit(bench.submission(role("seq 20000")))
+    handle = bench.backend.submit(bench.submission(role(f"seq 20000; {DRAIN}")))
     path = log(bench, handle)
     with open_log(path) as file:  # somebody who copies, and is slow
         assert file is not None

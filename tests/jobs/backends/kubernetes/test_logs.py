@@ -17,7 +17,7 @@ from jobs.backends.kubernetes.logs.entries import EntryReader, NotALog
 from jobs.backends.kubernetes.logs.log_file import GAP, open_log, read_position
 from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.node.wrapper.log_times import ENTRY
-from tests.jobs.backends.kubernetes.pods import start_pod
+from tests.jobs.backends.kubernetes.pods import DRAIN, start_pod
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import wait_for
 
@@ -144,7 +144,7 @@ def output_of(program: str) -> bytes:
 def start(kubernetes: Cluster, namespace: str, program: str, node: str = "node1") -> ContainerRef:
     """Start a pod that runs a Python program."""
     env = [{"name": "PROGRAM", "value": program}]
-    command = 'exec python3 -c "$PROGRAM"'
+    command = f'python3 -c "$PROGRAM"; {DRAIN}'
     name = start_pod(kubernetes, namespace, command, env=env, node=node)
     return ContainerRef(namespace, name, "main")
 
