@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,23 +27,26 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.kubernetes import nodes, preview, rights
+from jobs.backends.kubernetes import nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Attempt, core_path
+from jobs.backends.kubernetes.logs.copies import catch_up, is_over
+from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
-from jobs.backends.kubernetes.objects.pods import checkpoint_name
-from jobs.backends.kubernetes.status import records
+from jobs.backends.kubernetes.objects.pods import MAIN, checkpoint_name
+from jobs.backends.kubernetes.sessions import ContainerRef
+from jobs.backends.kubernetes.status import observation, records
 from jobs.backends.kubernetes.status.observer import Observer, list_pods, note_version
 from jobs.backends.kubernetes.status.records import StopRequest
-from jobs.backends.kubernetes.status.replicas import read_pod
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
+from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 from jobs.states import Reason, ReasonCode
@@ -163,31 +167,60 @@ class KubernetesBackend:
         Observer(api, self._config, version).stop(attempt, folder, pods.get(attempt.key, {}))
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
-        """See `base.Backend`."""
+        """See `base.Backend`.  It reads the copy; where that ends, the kubelet is asked for the rest."""
+        try:
+            ref, folder, name = self._find_replica(handle, replica)
+        except LookupError:
+            return LogSlice(b"", cursor, LogState.GONE)
+        log, at = observation.log_path(folder, name), int(cursor or 0)
+        data, is_complete = _read_copy(log, at, limit)
+        if not data and not is_complete:
+            with suppress(ApiError, Unreachable):
+                catch_up(self._api, ref, log, has_ended=self._has_ended(ref, folder, name))
+                data, is_complete = _read_copy(log, at, limit)
+        state = LogState.COMPLETE if is_complete else LogState.OPEN
+        return LogSlice(data, str(at + len(data)), state)
+
+    def _has_ended(self, ref: ContainerRef, folder: Path, name: str) -> bool:
+        """Return whether a replica has ended.  Raises ApiError or Unreachable."""
+        known = records.read_status(folder).replicas.get(name)
+        if records.read_end(folder) is not None or (known is not None and known.has_ended):
+            return True
+        return is_over(self._api.get(core_path(ref.namespace, "pods", ref.pod)), ref.container)
+
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
+        """See `sessions.Enterable`."""
+        try:
+            ref, _folder, _name = self._find_replica(handle, replica)
+        except LookupError as error:
+            raise NoEntry(Barrier.GONE) from error
+        return await sessions.begin(self._config.connection(), ref, wanted)
+
+    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
+        """See `sessions.Enterable`.  A pod knows itself by its address and by its host name."""
+        try:
+            ref, folder, name = self._find_replica(handle, replica)
+        except LookupError as error:
+            raise NoEntry(Barrier.GONE) from error
+        known = records.read_status(folder).replicas.get(name)
+        own = ref.pod.removeprefix(f"{Attempt.of(handle).key}-")
+        if host in (own, f"{own}.{Attempt.of(handle).key}", known.address if known else ""):
+            host = "localhost"
+        return await sessions.connect(self._config.connection(), ref, host, port)
+
+    def _find_replica(self, handle: Handle, replica: ReplicaRef) -> tuple[ContainerRef, Path, str]:
+        """Return a replica's container, its attempt's folder and its name in files.  Raises LookupError."""
         try:
             attempt = Attempt.of(handle)
-        except InvalidKey:
-            return LogSlice(b"", cursor, LogState.GONE)
-        record = read_record(self._folder(attempt))
-        if record is None:
-            return LogSlice(b"", cursor, LogState.GONE)
-        name = next(
-            pod
-            for role, file, pod in list_pods(record, attempt.key)
-            if (role.name, file.rpartition("-")[2]) == (replica.role, str(replica.index))
-        )
-        ended = records.read_end(self._folder(attempt)) is not None
-        try:
-            if not ended:
-                ended = read_pod(self._api.get(attempt.path("pods", name)), 0, time.time()).has_ended
-            raw = b"".join(self._api.read_log(attempt.namespace, name, "main"))
-        except (ApiError, Unreachable):
-            raw = b""
-        data = b"".join(line.partition(b" ")[2] for line in raw.splitlines(keepends=True))
-        at = int(cursor or 0)
-        part = data[at : at + limit]
-        state = LogState.COMPLETE if ended and at + len(part) >= len(data) else LogState.OPEN
-        return LogSlice(part, str(at + len(part)), state)
+        except InvalidKey as error:
+            raise LookupError(handle) from error
+        folder = self._folder(attempt)
+        record = read_record(folder)
+        name = record.replica_name(replica.role, replica.index) if record else None
+        if record is None or name is None:
+            raise LookupError(handle)
+        pod = next(pod for _role, each, pod in list_pods(record, attempt.key) if each == name)
+        return ContainerRef(attempt.namespace, pod, MAIN), folder, name
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -337,6 +370,18 @@ class KubernetesBackend:
 
     def _folder(self, attempt: Attempt) -> Path:
         return attempts.attempt_folder(self._config.root, attempt.key)
+
+
+def _read_copy(log: Path, at: int, limit: int) -> tuple[bytes, bool]:
+    """Return bytes of a log's copy, and whether it has no more and never will."""
+    is_complete = read_position(log).is_complete
+    try:
+        with log.open("rb") as file:
+            file.seek(at)
+            data = file.read(limit)
+            return data, is_complete and len(data) < limit and not file.read(1)
+    except FileNotFoundError:
+        return b"", is_complete
 
 
 BACKEND: Final = KubernetesBackend
