@@ -96,7 +96,8 @@ class Submitter:
         done = self._api.patch(path, {"metadata": {"annotations": {CREATED: "true"}}})
         if attempt_objects.state_of(done) is not ClaimState.RELEASED:  # ended meanwhile: these never begin
             for pod in self._api.list(attempt.path("pods"), labels=f"{KEY_LABEL}={attempt.key}").items:
-                self._api.delete(attempt.path("pods", pod["metadata"]["name"]), grace_s=0)
+                if (pod.get("status") or {}).get("phase") == "Pending":
+                    self._api.delete(attempt.path("pods", pod["metadata"]["name"]), grace_s=0)
         fault("kubernetes.created")
         return done
 
