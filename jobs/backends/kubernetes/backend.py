@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,14 +33,16 @@ from jobs.backends.kubernetes import nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Attempt, core_path
-from jobs.backends.kubernetes.logs.copies import catch_up, is_over
+from jobs.backends.kubernetes.logs import copies
+from jobs.backends.kubernetes.logs.follower import Follower
 from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
 from jobs.backends.kubernetes.objects.pods import MAIN, checkpoint_name
 from jobs.backends.kubernetes.sessions import ContainerRef
-from jobs.backends.kubernetes.status import observation, records
+from jobs.backends.kubernetes.status import records
+from jobs.backends.kubernetes.status.observation import log_path
 from jobs.backends.kubernetes.status.observer import Observer, list_pods, note_version
 from jobs.backends.kubernetes.status.records import StopRequest
 from jobs.backends.kubernetes.submitter import Submitter
@@ -46,7 +50,7 @@ from jobs.backends.origins import Origin
 from jobs.backends.remote import attempts
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
-from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
+from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 from jobs.states import Reason, ReasonCode
@@ -167,60 +171,75 @@ class KubernetesBackend:
         Observer(api, self._config, version).stop(attempt, folder, pods.get(attempt.key, {}))
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
-        """See `base.Backend`.  It reads the copy; where that ends, the kubelet is asked for the rest."""
-        try:
-            ref, folder, name = self._find_replica(handle, replica)
-        except LookupError:
+        """See `base.Backend`.  The copy in the attempt's folder is read, once it has caught up."""
+        found = self._find_replica(handle, replica)
+        if found is None:
             return LogSlice(b"", cursor, LogState.GONE)
-        log, at = observation.log_path(folder, name), int(cursor or 0)
-        data, is_complete = _read_copy(log, at, limit)
-        if not data and not is_complete:
-            with suppress(ApiError, Unreachable):
-                catch_up(self._api, ref, log, has_ended=self._has_ended(ref, folder, name))
-                data, is_complete = _read_copy(log, at, limit)
-        state = LogState.COMPLETE if is_complete else LogState.OPEN
-        return LogSlice(data, str(at + len(data)), state)
+        folder, name, ref = found
+        log, offset = log_path(folder, name), int(cursor or 0)
+        if not read_position(log).is_complete:
+            status = records.read_status(folder).replicas.get(name)
+            has_begun = status is not None and status.started_at is not None
+            with suppress(Unreachable):
+                is_last = copies.has_ended(self._api, ref, was_there=has_begun)
+                copies.catch_up(self._api, ref, log, is_last=is_last)
+        is_complete = read_position(log).is_complete
+        with suppress(FileNotFoundError), log.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset > size:
+                return LogSlice(b"", str(size), LogState.TRUNCATED)
+            data = os.pread(file.fileno(), limit, offset)
+            is_complete = is_complete and offset + len(data) >= size
+            state = LogState.COMPLETE if is_complete else LogState.OPEN
+            return LogSlice(data, str(offset + len(data)), state)
+        return LogSlice(b"", cursor, LogState.COMPLETE if is_complete else LogState.OPEN)
 
-    def _has_ended(self, ref: ContainerRef, folder: Path, name: str) -> bool:
-        """Return whether a replica has ended.  Raises ApiError or Unreachable."""
-        known = records.read_status(folder).replicas.get(name)
-        if records.read_end(folder) is not None or (known is not None and known.has_ended):
-            return True
-        return is_over(self._api.get(core_path(ref.namespace, "pods", ref.pod)), ref.container)
+    def follow(self, ended: threading.Event, changed: Callable[[], None]) -> None:
+        """See `base.Following`."""
+        Follower(lambda: self._api, self._config.root, changed).run(ended)
 
     async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
-        """See `sessions.Enterable`."""
+        """See `sessions.Enterable`.  The folders of a replica end with it."""
+        folder, name, ref = self._find_container(handle, replica)
         try:
-            ref, _folder, _name = self._find_replica(handle, replica)
-        except LookupError as error:
-            raise NoEntry(Barrier.GONE) from error
-        return await sessions.begin(self._config.connection(), ref, wanted)
+            return await sessions.begin(self._config.connection(), ref, wanted)
+        except NoEntry as error:
+            status = records.read_status(folder).replicas.get(name)
+            is_over = error.barrier is Barrier.NOT_RUNNING and status is not None and status.has_ended
+            if is_over and wanted.kind is SessionKind.FOLDERS:
+                raise NoEntry(Barrier.GONE) from error
+            raise
 
     async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
         """See `sessions.Enterable`.  A pod knows itself by its address and by its host name."""
-        try:
-            ref, folder, name = self._find_replica(handle, replica)
-        except LookupError as error:
-            raise NoEntry(Barrier.GONE) from error
+        folder, name, ref = self._find_container(handle, replica)
         known = records.read_status(folder).replicas.get(name)
-        own = ref.pod.removeprefix(f"{Attempt.of(handle).key}-")
-        if host in (own, f"{own}.{Attempt.of(handle).key}", known.address if known else ""):
+        key = Attempt.of(handle).key
+        own = ref.pod.removeprefix(f"{key}-")
+        if host in (own, f"{own}.{key}") or (known is not None and host == known.address != ""):
             host = "localhost"
         return await sessions.connect(self._config.connection(), ref, host, port)
 
-    def _find_replica(self, handle: Handle, replica: ReplicaRef) -> tuple[ContainerRef, Path, str]:
-        """Return a replica's container, its attempt's folder and its name in files.  Raises LookupError."""
+    def _find_container(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef]:
+        """Return the attempt's folder, the replica's name in files and its container.  Raises NoEntry."""
+        found = self._find_replica(handle, replica)
+        if found is None:
+            raise NoEntry(Barrier.NOT_RUNNING)
+        return found
+
+    def _find_replica(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef] | None:
+        """Return the attempt's folder, the replica's name in files and its container, None without one."""
         try:
             attempt = Attempt.of(handle)
-        except InvalidKey as error:
-            raise LookupError(handle) from error
+        except InvalidKey:
+            return None
         folder = self._folder(attempt)
         record = read_record(folder)
         name = record.replica_name(replica.role, replica.index) if record else None
-        if record is None or name is None:
-            raise LookupError(handle)
+        if record is None or name is None or replica.run != 1:
+            return None
         pod = next(pod for _role, each, pod in list_pods(record, attempt.key) if each == name)
-        return ContainerRef(attempt.namespace, pod, MAIN), folder, name
+        return folder, name, ContainerRef(attempt.namespace, pod, MAIN)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -370,18 +389,6 @@ class KubernetesBackend:
 
     def _folder(self, attempt: Attempt) -> Path:
         return attempts.attempt_folder(self._config.root, attempt.key)
-
-
-def _read_copy(log: Path, at: int, limit: int) -> tuple[bytes, bool]:
-    """Return bytes of a log's copy, and whether it has no more and never will."""
-    is_complete = read_position(log).is_complete
-    try:
-        with log.open("rb") as file:
-            file.seek(at)
-            data = file.read(limit)
-            return data, is_complete and len(data) < limit and not file.read(1)
-    except FileNotFoundError:
-        return b"", is_complete
 
 
 BACKEND: Final = KubernetesBackend

@@ -19,18 +19,19 @@ SILENCE_S: Final = 30.0
 """After so long without output the kubelet is asked again: one may miss that it has begun another file."""
 
 
-def catch_up(api: Api, ref: ContainerRef, log: Path, *, has_ended: bool) -> bool:
-    """Copy what a container has written; return whether the copy is complete, which one that runs never is.
+def catch_up(api: Api, ref: ContainerRef, log: Path, *, is_last: bool) -> bool:
+    """Copy what a container has written; return whether the copy is complete.
 
-    Nothing is copied where another process or thread does so.  Raises Unreachable.
+    `is_last` tells that the container has ended.  Nothing is copied where another process or thread does so.
+    Raises Unreachable.
     """
     with open_log(log) as file:
         if file is None:
             return read_position(log).is_complete
-        is_there = _copy(api, ref, file, follow=False)
-        if has_ended:
+        _copy(api, ref, file, follow=False)
+        if is_last:
             file.complete()
-        return has_ended or not is_there
+        return is_last
 
 
 def follow(api: Api, ref: ContainerRef, log: Path, ended: threading.Event) -> None:
@@ -38,15 +39,15 @@ def follow(api: Api, ref: ContainerRef, log: Path, ended: threading.Event) -> No
     failures, was_silent, was_closed = 0, False, False
     while not ended.is_set():
         try:
-            has_ended = _has_ended(api, ref)
+            is_last = has_ended(api, ref)
             with open_log(log) as file:
                 if file is None and read_position(log).is_complete:
                     return
                 if file is not None:
-                    is_unbroken = was_silent or (was_closed and has_ended)  # else it may be the kubelet's end
+                    is_unbroken = was_silent or (was_closed and is_last)  # else it may be the kubelet's end
                     was_silent = was_closed = False
-                    was_closed = _copy(api, ref, file, follow=not has_ended, is_unbroken=is_unbroken)
-                    if has_ended:
+                    was_closed = _copy(api, ref, file, follow=not is_last, is_unbroken=is_unbroken)
+                    if is_last:
                         file.complete()
                         return
                     failures = 0 if was_closed else failures
@@ -71,13 +72,13 @@ def _copy(api: Api, ref: ContainerRef, file: LogFile, *, follow: bool, is_unbrok
     return True
 
 
-def _has_ended(api: Api, ref: ContainerRef) -> bool:
-    """Return whether a container has ended, or is gone.  Raises Unreachable."""
+def has_ended(api: Api, ref: ContainerRef, *, was_there: bool = True) -> bool:
+    """Return whether a container has ended, as one has that `was_there` and is gone.  Raises Unreachable."""
     try:
         pod = api.get(path("/api/v1/namespaces/{}/pods/{}", ref.namespace, ref.pod))
     except ApiError as error:
         if error.is_absent:
-            return True
+            return was_there
         raise Unreachable(str(error)) from error
     return is_over(pod, ref.container)
 

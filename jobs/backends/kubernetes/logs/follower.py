@@ -25,10 +25,13 @@ WATCH_S: Final = 300
 
 
 class Follower:
-    """Follows the pods of a console on one cluster; `root` is the folder of its attempts."""
+    """Follows the pods of a console on one cluster; `root` is the folder of its attempts.
 
-    def __init__(self, api: Api, root: Path, changed: Callable[[], None]) -> None:
-        self._api, self._root, self._changed = api, root, changed
+    `make_api` is called for each watch, as credentials in files are replaced now and then.
+    """
+
+    def __init__(self, make_api: Callable[[], Api], root: Path, changed: Callable[[], None]) -> None:
+        self._make_api, self._root, self._changed = make_api, root, changed
         self._copying: dict[str, threading.Thread] = {}
         self._ended = threading.Event()
 
@@ -47,19 +50,20 @@ class Follower:
                 failures += 1
 
     def _watch(self) -> None:
-        listing = self._api.list(PODS, labels=KEY_LABEL)
+        api = self._make_api()
+        listing = api.list(PODS, labels=KEY_LABEL)
         self._copying = {uid: thread for uid, thread in self._copying.items() if thread.is_alive()}
         for pod in listing.items:
-            self._look(pod)
+            self._look(api, pod)
         self._changed()
-        for change in self._api.watch(PODS, listing.resource_version, labels=KEY_LABEL, timeout_s=WATCH_S):
+        for change in api.watch(PODS, listing.resource_version, labels=KEY_LABEL, timeout_s=WATCH_S):
             if self._ended.is_set():
                 return
             if change.kind != "BOOKMARK":
-                self._look(change.object)
+                self._look(api, change.object)
                 self._changed()
 
-    def _look(self, pod: dict[str, Any]) -> None:
+    def _look(self, api: Api, pod: dict[str, Any]) -> None:
         """Begin to copy the output of a pod that has some."""
         about = pod["metadata"]
         uid, ref = about["uid"], ContainerRef(about["namespace"], about["name"], MAIN)
@@ -70,7 +74,7 @@ class Follower:
         if log is None or read_position(log).is_complete:
             return
         thread = threading.Thread(
-            target=copies.follow, args=[self._api, ref, log, self._ended], daemon=True, name=about["name"]
+            target=copies.follow, args=[api, ref, log, self._ended], daemon=True, name=about["name"]
         )
         self._copying[uid] = thread
         thread.start()

@@ -15,8 +15,12 @@ from jobs.backends.base import Gone, Observation, Unreachable, Unseen
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import KEY_LABEL, Attempt, pod_name
+from jobs.backends.kubernetes.logs import copies
+from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
+from jobs.backends.kubernetes.objects.pods import MAIN
+from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.backends.kubernetes.status import observation, records, replicas
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
@@ -46,6 +50,9 @@ UNBEGUN_S: Final = 4
 
 Kubelets of Kubernetes 1.20 may take 45 seconds for that.
 """
+
+COPY_S: Final = 30
+"""An ended replica is told to have ended when its output is copied, or so long after its end."""
 
 _HELD: Final[Mapping[str, ReplicaStatus]] = {}
 """Stands for an attempt that is held."""
@@ -130,7 +137,10 @@ class Observer:
             status = replace(status, ending="verdict")
         if status != before:
             records.write_status(folder, status)
-        seen = observation.observe(record, status, stop, folder)
+        copied = self._without_uncopied(attempt, folder, record, status)
+        seen = observation.observe(record, copied, stop, folder)
+        if is_over and copied != status:
+            return seen
         if is_over:
             self._submitter.close(attempt)
             self._delete(attempt, self._failed_to_start(record, attempt, status, pods), 0)
@@ -152,6 +162,43 @@ class Observer:
             return
         records.remove_warning(folder)
         self._signal(pods, warning[0])
+
+    def _without_uncopied(
+        self, attempt: Attempt, folder: Path, record: AttemptRecord, status: AttemptStatus
+    ) -> AttemptStatus:
+        """Return the status in which ended replicas still run until their output is copied."""
+        found = dict(status.replicas)
+        for _role, name, pod in list_pods(record, attempt.key):
+            each = found[name]
+            if (
+                each.has_ended
+                and each.started_at is not None
+                and not self._is_copied(attempt, folder, name, pod)
+            ):
+                is_late = abs(self._now - (each.ended_at or 0)) > COPY_S
+                found[name] = (
+                    each
+                    if is_late
+                    else replace(
+                        each,
+                        state=ReplicaState.RUNNING,
+                        reason=None,
+                        exit_code=None,
+                        signal=None,
+                        ended_at=None,
+                    )
+                )
+        return replace(status, replicas=found)
+
+    def _is_copied(self, attempt: Attempt, folder: Path, name: str, pod: str) -> bool:
+        """Return whether the output of an ended replica is copied, and copy what is missing."""
+        log = observation.log_path(folder, name)
+        if read_position(log).is_complete:
+            return True
+        try:
+            return copies.catch_up(self._api, ContainerRef(attempt.namespace, pod, MAIN), log, is_last=True)
+        except Unreachable:
+            return False
 
     def _failed_to_start(
         self, record: AttemptRecord, attempt: Attempt, status: AttemptStatus, pods: Pods

@@ -237,14 +237,14 @@ async def test_log_of_a_running_container_is_caught_up_with(
     ref = ContainerRef(namespace, start_pod(kubernetes, namespace, command), "main")
     log = tmp_path / "a.output"
 
-    def copied(*, has_ended: bool = False) -> bytes:
-        copies.catch_up(kubernetes.api, ref, log, has_ended=has_ended)
+    def copied(*, is_last: bool = False) -> bytes:
+        copies.catch_up(kubernetes.api, ref, log, is_last=is_last)
         return log.read_bytes()
 
     wait_for(lambda: copied() == b"one\n")
     await run(kubernetes.connection, namespace, ref.pod, "main", ["touch", "/tmp/go"])
     wait_for(lambda: copied() == b"one\ntwo\n")
-    assert copied(has_ended=True) == b"one\ntwo\n"
+    assert copied(is_last=True) == b"one\ntwo\n"
     assert read_position(log).is_complete
 
 
