@@ -211,10 +211,14 @@ class KubernetesBackend:
             raise
 
     async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
-        """See `sessions.Enterable`."""
-        return await sessions.connect(
-            self._config.connection(), self._find_container(handle, replica)[2], host, port
-        )
+        """See `sessions.Enterable`.  A pod knows itself by its address and by its host name."""
+        folder, name, ref = self._find_container(handle, replica)
+        known = records.read_status(folder).replicas.get(name)
+        key = Attempt.of(handle).key
+        own = ref.pod.removeprefix(f"{key}-")
+        if host in (own, f"{own}.{key}") or (known is not None and host == known.address != ""):
+            host = "localhost"
+        return await sessions.connect(self._config.connection(), ref, host, port)
 
     def _find_container(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef]:
         """Return the attempt's folder, the replica's name in files and its container.  Raises NoEntry."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from jobs.facilities import OWN_NETWORK, Facilities
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_UNSAFE: Final = re.compile(r"[^a-z0-9-]")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _QUALIFIED: Final = re.compile(
     r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -161,8 +163,17 @@ class KubernetesConfig(Settings):
         return in_cluster()
 
     def namespace_of(self, workspace: str) -> str:
-        """Return the namespace of a workspace's jobs."""
-        return self.namespace or f"{self.namespace_prefix}{workspace}"[:63].rstrip("-")
+        """Return the namespace of a workspace's jobs.
+
+        A short name that is too long or has other characters is changed, and made unique by a hash.
+        """
+        if self.namespace:
+            return self.namespace
+        name = f"{self.namespace_prefix}{workspace}"
+        if _LABEL.fullmatch(name):
+            return name
+        digest = hashlib.blake2b(workspace.encode(), digest_size=5).hexdigest()
+        return f"{_UNSAFE.sub('-', name.lower())[:52].rstrip('-')}-{digest}"
 
     def uid_of(self, number: int) -> int | None:
         """Return the user id of a person's containers, None where the image decides."""

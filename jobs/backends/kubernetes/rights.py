@@ -9,20 +9,20 @@ from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
 
-CLUSTER: Final = (("nodes", "get list"), ("pods", "list"), ("namespaces", "list"))
+CLUSTER: Final = (("nodes", "get list"), ("pods", "list watch"), ("namespaces", "list"))
 """Resources of the whole cluster, and the verbs on them."""
 
 NAMESPACED: Final = (
     ("configmaps", "get list create patch delete deletecollection"),
     ("events", "list"),
+    ("networkpolicies", "create delete"),
     ("persistentvolumeclaims", "create delete"),
     ("pods", "get list watch create delete deletecollection"),
-    ("pods/exec", "create"),
+    ("pods/exec", "get create"),
     ("pods/log", "get"),
-    ("pods/portforward", "create"),
+    ("pods/portforward", "get create"),
     ("secrets", "create delete"),
-    ("services", "create deletecollection delete list"),
-    ("networkpolicies", "create deletecollection delete list"),
+    ("services", "create delete"),
 )
 """Resources of each namespace of jobs, and the verbs on them (deploy/kubernetes/rbac.yaml)."""
 

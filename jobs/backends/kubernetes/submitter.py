@@ -94,8 +94,10 @@ class Submitter:
             fault("kubernetes.creating")
         path = attempt.path("configmaps", attempt.key)
         done = self._api.patch(path, {"metadata": {"annotations": {CREATED: "true"}}})
-        if attempt_objects.state_of(done) is not ClaimState.RELEASED:  # it was ended meanwhile
-            self._api.delete_many(attempt.path("pods"), labels=f"{KEY_LABEL}={attempt.key}")
+        if attempt_objects.state_of(done) is not ClaimState.RELEASED:  # ended meanwhile: these never begin
+            for pod in self._api.list(attempt.path("pods"), labels=f"{KEY_LABEL}={attempt.key}").items:
+                if (pod.get("status") or {}).get("phase") == "Pending":
+                    self._api.delete(attempt.path("pods", pod["metadata"]["name"]), grace_s=0)
         fault("kubernetes.created")
         return done
 

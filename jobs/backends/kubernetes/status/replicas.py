@@ -110,7 +110,7 @@ def read_pod(pod: Object, memory_mib: int, now: float) -> ReplicaStatus:
     elif running := state.get("running"):
         found = replace(found, state=ReplicaState.RUNNING, started_at=_seconds(running.get("startedAt")))
     if status.get("phase") == "Failed" or (status.get("reason") == TIME_LIMIT and found.has_ended):
-        found = _with_pod_end(found, pod, status)
+        found = _with_pod_end(found, pod, status, now)
     if found.state is ReplicaState.WAITING:
         found = _waiting(found, pod, status, state.get("waiting") or {}, now)
     return found
@@ -143,12 +143,16 @@ def _with_end(found: ReplicaStatus, ended: Object, memory_mib: int) -> ReplicaSt
     )
 
 
-def _with_pod_end(found: ReplicaStatus, pod: Object, status: Object) -> ReplicaStatus:
+def _with_pod_end(found: ReplicaStatus, pod: Object, status: Object, now: float) -> ReplicaStatus:
     """Return the status of a replica whose pod has failed, which may have another reason than its command."""
     word, message = str(status.get("reason", "")), _short(status.get("message"))
-    ended_at = found.ended_at or _seconds(_last_change(status))
+    ended_at = found.ended_at or _seconds(_last_change(status)) or now
     if word == TIME_LIMIT:
-        limit_s = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+        spec = pod.get("spec") or {}
+        limit_s, grace_s = spec.get("activeDeadlineSeconds"), spec.get("terminationGracePeriodSeconds") or 0
+        began = _seconds(status.get("startTime")) or now
+        if found.state is ReplicaState.RUNNING and now < began + (limit_s or 0) + grace_s:
+            return found  # Kubernetes 1.20 says so when it sends SIGTERM, and tells no end of the container
         reason = Reason(ReasonCode.TIME_LIMIT, {"limit_s": limit_s})
         return replace(found, state=ReplicaState.STOPPED, reason=reason, ended_at=ended_at)
     if word in _NODE_WORDS:
