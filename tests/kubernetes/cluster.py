@@ -8,6 +8,7 @@ GPUs are pretended by a device plugin, and names resolved by a stand-in for Core
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import secrets
@@ -44,6 +45,7 @@ PROGRAMS = {
 PYTHON = "/usr/bin/python3"
 """Debian's, which has its python3-grpcio."""
 MASTERS = "system:masters"
+PLACE, PREFIX = Path("/var/tmp"), "jck8s-"
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -176,7 +178,11 @@ class Cluster:
 def server() -> Iterator[Cluster]:
     """Give a cluster, and end it with all that runs there."""
     built = build.ensure()
-    folder = Path(tempfile.mkdtemp(prefix="jck8s-", dir="/var/tmp"))
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=PLACE))
+    lock = (folder / "new-lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    Path(lock.name).rename(folder / "lock")
     try:
         authority, token = keys.Authority(), secrets.token_hex(16)
         _write_keys(folder / "keys", authority, token)
@@ -198,6 +204,16 @@ def server() -> Iterator[Cluster]:
     finally:
         _remove_groups(folder.name)
         shutil.rmtree(folder)
+        lock.close()
+
+
+def _sweep() -> None:
+    """Remove what is left of clusters whose tests were killed: with these they have ended."""
+    for folder in PLACE.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError), (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove_groups(folder.name)
+            shutil.rmtree(folder)
 
 
 def _start(folder: Path, built: Path) -> subprocess.Popen[bytes]:
