@@ -163,6 +163,7 @@ def _with_pod_end(found: ReplicaStatus, pod: Object, status: Object, now: float)
         return replace(found, state=ReplicaState.FAILED, reason=failed, ended_at=ended_at)
     if found.reason is None:
         reason = Reason(ReasonCode.START_FAILED, {"error": message or word or "Failed", "exit_code": None})
+        ended_at = max(ended_at, found.removed_at or 0)  # so ends what is deleted before it begins
         return replace(found, state=ReplicaState.FAILED, reason=reason, ended_at=ended_at)
     return found
 
