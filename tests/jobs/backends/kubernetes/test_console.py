@@ -166,7 +166,11 @@ def test_console_loses_no_job_and_runs_none_twice_while_the_cluster_breaks(conso
     wait_for(lambda: console.over() or console.delete_a_pod(), PATIENCE_S)
     kubernetes.kill_kubelet(2)
     wait_for(console.over, PATIENCE_S, interval=0.5)
-    assert not [(job.name, job.state, job.reason_code) for job in Job.objects.all() if not is_right(job)]
+    assert not [
+        (job.name, job.state, job.reason_code, job.reason_params)
+        for job in Job.objects.all()
+        if not is_right(job)
+    ]
     begun = Counter(console.begun())
     assert set(begun.values()) == {1}, "no attempt began twice"
     last = {attempt.key for attempt in Attempt.objects.filter(number=F("job__attempt_number"))}
