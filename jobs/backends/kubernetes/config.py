@@ -94,14 +94,14 @@ class KubernetesConfig(Settings):
     """How jobs go to one cluster.
 
     `root` is where the console keeps the records and logs of attempts.  The cluster is reached by a
-    `kubeconfig` file, by `server` with `token` and `ca`, or without both by the account of the console's own
+    `kubeconfig` file, by `url` with `token` and `ca`, or without both by the account of the console's own
     pod.  Jobs of all workspaces share `namespace`; without it each workspace has one of its own.
     """
 
     root: Path
     kubeconfig: OptionalPath = ""
     context: str = ""
-    server: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
     ca: str = ""
     token: str = Field(default="", repr=False)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 10
@@ -140,10 +140,10 @@ class KubernetesConfig(Settings):
     def _check_together(self) -> Self:
         """Refuse settings that do not go with each other."""
         rules = (
-            ("server", "no_server", bool(self.server) and not _is_address(self.server)),
-            ("server", "two_connections", bool(self.server and self.kubeconfig)),
+            ("url", "no_url", bool(self.url) and not _is_address(self.url)),
+            ("url", "two_connections", bool(self.url and self.kubeconfig)),
             ("context", "context_alone", bool(self.context) and not self.kubeconfig),
-            ("token", "no_token", bool(self.server) and not self.token),
+            ("token", "no_token", bool(self.url) and not self.token),
         )
         problems = [SettingProblem(name, code) for name, code, is_wrong in rules if is_wrong]
         if problems:
@@ -152,12 +152,12 @@ class KubernetesConfig(Settings):
 
     def connection_setting(self) -> str:
         """Return the setting by which the API server is reached."""
-        return "server" if self.server else "kubeconfig"
+        return "url" if self.url else "kubeconfig"
 
     def connection(self) -> Connection:
         """Return the connection to the API server.  Raises Unreachable."""
-        if self.server:
-            return from_settings(self.server, token=self.token, ca=self.ca)
+        if self.url:
+            return from_settings(self.url, token=self.token, ca=self.ca)
         if self.kubeconfig:
             return from_kubeconfig(Path(self.kubeconfig), self.context)
         return in_cluster()

@@ -15,7 +15,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Path on the console's machine. Empty: the address below, or the console's own account."),
     ),
     "context": (_("Context"), _("Context in the kubeconfig file. Empty: its current one.")),
-    "server": (_("API server address"), _("Without a kubeconfig file: https://host:6443.")),
+    "url": (_("API server address"), _("Without a kubeconfig file: https://host:6443.")),
     "token": (
         _("Token"),
         _("Token of the console's service account. Stored encrypted and never shown again."),
@@ -101,7 +101,7 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_name": _("Invalid Kubernetes name “%(value)s”. Lower-case letters, digits and - are allowed."),
     "no_path": _("Invalid path “%(value)s”. Enter an absolute path; letters, digits and ._+@- are allowed."),
     "no_priority": _("Invalid priority “%(value)s”. Use 1 to 9."),
-    "no_server": _("Enter the address of the API server: https://…."),
+    "no_url": _("Enter the address of the API server: https://…."),
     "no_token": _("The API server's address requires a token."),
     "two_connections": _("Enter a kubeconfig file or the API server's address, not both."),
 }

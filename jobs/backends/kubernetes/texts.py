@@ -45,6 +45,10 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "NodeLost": (_("Node %(node)s was lost."), _("The node was lost.")),
     "Preempted": (_("A pod of the job was preempted in Kubernetes by pods with a higher priority."),),
     "Preempting": (_("A pod of the job was preempted in Kubernetes by pods with a higher priority."),),
+    "StartInterrupted": (
+        _("Node %(node)s was interrupted while it started a container of the job: %(error)s"),
+        _("A node was interrupted while it started a container of the job."),
+    ),
 }
 """Sentences for words about jobs that do not wait in the queue."""
 

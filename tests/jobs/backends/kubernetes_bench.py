@@ -71,7 +71,7 @@ class KubernetesBench:
         self.judge.mkdir()
         self.judge.chmod(0o777)
         self.told = {
-            "server": self.cluster.server,
+            "url": self.cluster.server,
             "ca": self.cluster.ca,
             "token": self.cluster.token,
             "namespace": self.namespace,

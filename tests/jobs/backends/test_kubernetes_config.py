@@ -30,11 +30,11 @@ def problems(settings: dict[str, Any]) -> list[tuple[str, str]]:
         ({}, []),
         ({"kubeconfig": "/etc/kube/config", "context": "lab"}, []),
         ({"context": "lab"}, [("context", "context_alone")]),
-        ({"server": "https://k8s:6443", "token": "t"}, []),
-        ({"server": "https://k8s:6443"}, [("token", "no_token")]),
-        ({"server": "http://k8s:6443", "token": "t"}, [("server", "no_server")]),
-        ({"server": "https://u:p@k8s", "token": "t"}, [("server", "no_server")]),
-        ({"server": "https://k8s", "token": "t", "kubeconfig": "/a"}, [("server", "two_connections")]),
+        ({"url": "https://k8s:6443", "token": "t"}, []),
+        ({"url": "https://k8s:6443"}, [("token", "no_token")]),
+        ({"url": "http://k8s:6443", "token": "t"}, [("url", "no_url")]),
+        ({"url": "https://u:p@k8s", "token": "t"}, [("url", "no_url")]),
+        ({"url": "https://k8s", "token": "t", "kubeconfig": "/a"}, [("url", "two_connections")]),
         ({"namespace": "Upper"}, [("namespace", "no_name")]),
         ({"namespace_prefix": ""}, [("namespace_prefix", "no_name")]),
         ({"image": "a b"}, [("image", "no_image")]),
@@ -52,7 +52,7 @@ def test_settings_problem_names_its_field(settings: dict[str, Any], expected: li
 
 
 def test_token_is_in_no_message_or_representation() -> None:
-    config = KubernetesConfig.from_settings(Path("/console"), {"server": "https://k8s", "token": "hunter"})
+    config = KubernetesConfig.from_settings(Path("/console"), {"url": "https://k8s", "token": "hunter"})
     assert "hunter" not in repr(config)
     assert "hunter" not in repr(config.connection())
 

@@ -42,6 +42,7 @@ def record(replicas: int = 1, min_failed: int | None = 1, min_succeeded: int | N
         ("oom", ReplicaState.FAILED, ReasonCode.OUT_OF_MEMORY, 137),
         ("deadline", ReplicaState.STOPPED, ReasonCode.TIME_LIMIT, None),
         ("evicted", ReplicaState.FAILED, ReasonCode.NODE_LOST, None),
+        ("interrupted", ReplicaState.FAILED, ReasonCode.NODE_LOST, 128),
         ("init", ReplicaState.FAILED, ReasonCode.INIT_CONTAINER_FAILED, None),
         ("nocommand", ReplicaState.FAILED, ReasonCode.INIT_CONTAINER_FAILED, None),
         ("name", ReplicaState.FAILED, ReasonCode.IMAGE_FAILED, None),

@@ -33,6 +33,8 @@ _NODE_WORDS: Final = frozenset(
 TIME_LIMIT: Final = "DeadlineExceeded"
 OUT_OF_MEMORY: Final = "OOMKilled"
 _CANNOT_START: Final = frozenset({"ContainerCannotRun", "StartError"})
+_INTERRUPTED: Final = ("context canceled", "context deadline exceeded", "transport is closing")
+"""What containerd says of a start that a kubelet began and did not wait for, as it was itself restarted."""
 _SIGNALS: Final = frozenset(int(each) for each in signal.Signals)
 _LONGEST_TEXT: Final = 500
 _SHORT: Final = re.compile(r"Insufficient (?P<resource>[A-Za-z0-9./_-]+)")
@@ -123,6 +125,9 @@ def _with_end(found: ReplicaStatus, ended: Object, memory_mib: int) -> ReplicaSt
     params: Params = {"exit_code": code}
     if word == OUT_OF_MEMORY:
         reason = Reason(ReasonCode.OUT_OF_MEMORY, {"limit_mib": memory_mib, **params})
+    elif word in _CANNOT_START and any(each in str(ended.get("message")) for each in _INTERRUPTED):
+        about: Params = {"kubernetes": "StartInterrupted", "error": _short(ended.get("message"))}
+        reason = Reason(ReasonCode.NODE_LOST, {"node": found.node or None, **about})
     elif word in _CANNOT_START:
         reason = Reason(ReasonCode.START_FAILED, {"error": _short(ended.get("message")), **params})
     elif number is not None:
@@ -163,6 +168,7 @@ def _with_pod_end(found: ReplicaStatus, pod: Object, status: Object, now: float)
         return replace(found, state=ReplicaState.FAILED, reason=failed, ended_at=ended_at)
     if found.reason is None:
         reason = Reason(ReasonCode.START_FAILED, {"error": message or word or "Failed", "exit_code": None})
+        ended_at = max(ended_at, found.removed_at or 0)  # so ends what is deleted before it begins
         return replace(found, state=ReplicaState.FAILED, reason=reason, ended_at=ended_at)
     return found
 

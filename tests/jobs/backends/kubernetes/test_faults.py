@@ -250,7 +250,7 @@ def test_token_that_is_not_accepted_says_nothing_about_jobs(bench: KubernetesBen
 
 
 def test_api_server_that_is_away_says_nothing_about_jobs(bench: KubernetesBench, tmp_path: Path) -> None:
-    settings = {**bench.told, "server": "https://127.0.0.1:9", "timeout_s": 1}
+    settings = {**bench.told, "url": "https://127.0.0.1:9", "timeout_s": 1}
     away = KubernetesBackend(KubernetesConfig.from_settings(bench.home, settings))
     handle = Handle(f"{bench.namespace}/{bench.installation}-job0-1")
     submission = bench.submission()
