@@ -14,7 +14,7 @@ import pytest
 from jobs.access.folders.client import FolderClient
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes import sessions
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.exec import run
 from jobs.backends.kubernetes.sessions import ContainerRef, ContainerSession
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
@@ -232,7 +232,9 @@ async def test_unreachable_apiserver_is_unreachable(here: ContainerRef) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable):
-        await sessions.begin(Connection(f"http://127.0.0.1:{port}"), here, SessionRequest(SessionKind.SHELL))
+        await sessions.begin(
+            ApiConnection(f"http://127.0.0.1:{port}"), here, SessionRequest(SessionKind.SHELL)
+        )
 
 
 async def test_connect_reaches_a_port_of_the_pod(kubernetes: Cluster, here: ContainerRef) -> None:
