@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,7 +96,7 @@ def make_machine(checkout: Path) -> Iterator[BareMachine]:
         root, repository = Path(name, "root"), Path(name, "repository.git")
         Path(name).chmod(0o755)
         _call("git", "clone", "--quiet", "--bare", str(checkout), str(repository))
-        _bootstrap(root)
+        debootstrap(root, PACKAGES)
         for path in map(Path, _SHARED):
             if path.exists():
                 _copy(path, root / path.relative_to("/"))
@@ -106,13 +106,13 @@ def make_machine(checkout: Path) -> Iterator[BareMachine]:
         yield BareMachine(root, repository)
 
 
-def _bootstrap(root: Path) -> None:
+def debootstrap(root: Path, packages: Sequence[str]) -> None:
+    """Install a minimal Debian with these packages, from where this machine has its own."""
     answer = _call("apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)", "Created-By: Packages")
     site, codename = next(
         line.split() for line in answer.splitlines() if line.count(" ") == 1 and "-" not in line.split()[1]
     )
-    packages = ",".join(PACKAGES)
-    _call("debootstrap", "--variant=minbase", f"--include={packages}", codename, str(root), site)
+    _call("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", codename, str(root), site)
 
 
 def _copy(path: Path, target: Path) -> None:

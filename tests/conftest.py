@@ -25,6 +25,7 @@ from tests import prepared, required
 from tests import ray_cluster as rays
 from tests import slurm as slurms
 from tests import sshd as sshds
+from tests.kubernetes import cluster as clusters
 from tests.run import ON_BOTH
 
 LONG = {
@@ -165,6 +166,15 @@ def slurm() -> Iterator[slurms.Slurm]:
 def ray_cluster() -> Iterator[rays.RayCluster]:
     """A Ray of this run's own; left out where its packages cannot be had."""
     with rays.cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[clusters.Cluster]:
+    """A Kubernetes of this run's own."""
+    if lacking := clusters.find_missing():
+        pytest.skip(lacking)
+    with clusters.server() as running:
         yield running
 
 

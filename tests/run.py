@@ -31,6 +31,7 @@ import psutil
 from console.configuration import keys
 from console.home import CHECKOUT
 from tests import bare_machine, gpu, postgres, slurm
+from tests.kubernetes import cluster
 from tests.required import is_required
 
 FAST = "not browser and not kill and not postgres and not ray"
@@ -44,6 +45,11 @@ WITH_FRAMEWORKS = "tests/frameworks"
 """Jobs with the frameworks' own libraries: a part of its own, since these are large and busy."""
 ON_RAY = ("tests/jobs/backends/ray", "tests/jobs/backends/test_contract.py")
 """Jobs on a real Ray, whose environment is that of the frameworks."""
+WITH_KUBERNETES = "tests/jobs/backends/kubernetes"
+"""Tests on a real Kubernetes: a part of its own, since all of them share one, which is built first.
+
+Some of them have a database, unlike the others in the folder around it.
+"""
 WITHOUT_DATABASE = (
     "tests/jobs/dialects",
     "tests/jobs/backends",
@@ -198,9 +204,10 @@ def fast(go: Go, database_url: str = "") -> bool:
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
+    apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS, WITH_KUBERNETES)]
     if not database_url and {"postgres", "flows"} <= go.also:
-        return go.pytest("-m", FAST, *_at_a_time(), *WITHOUT_DATABASE, *ON_BOTH, environ={"DATABASE_URL": ""})
-    apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS)]
+        folders = (*WITHOUT_DATABASE, *ON_BOTH)
+        return go.pytest("-m", FAST, *_at_a_time(), *apart, *folders, environ={"DATABASE_URL": ""})
     if not database_url:
         return go.pytest("-m", FAST, *apart, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
@@ -248,6 +255,12 @@ def frameworks(go: Go) -> bool:
     """Jobs with the frameworks' own libraries, one at a time: each takes both cores."""
     own = go.pytest("-n", "0", WITH_FRAMEWORKS, environ={"DATABASE_URL": ""})
     return go.pytest("-n", "0", "-m", "ray", *ON_RAY, environ={"DATABASE_URL": ""}) and own
+
+
+def kubernetes(go: Go) -> bool:
+    """Everything on one Kubernetes, which is built from source where that was not done before."""
+    built = go.call(_tool("python", "-m", "tests.kubernetes.build"), {})
+    return built and go.pytest("-n", "0", WITH_KUBERNETES, environ={"DATABASE_URL": ""})
 
 
 def kill(go: Go) -> bool:
@@ -314,6 +327,7 @@ PARTS = [
     Part("kill", kill, minutes=35),
     Part("clients", clients, _no_node, minutes=30),
     Part("frameworks", frameworks, _no_framework, minutes=20),
+    Part("kubernetes", kubernetes, cluster.find_missing, minutes=25),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),

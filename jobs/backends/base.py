@@ -6,7 +6,8 @@ call has a time limit and none retries inside.  No answer is an exception (`Unre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -450,6 +451,19 @@ class Watching(Protocol):
 
     def bell(self) -> Path | None:
         """Return a file whose time changes whenever a job changes, or None.  A hint only; polling goes on."""
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A backend whose engine hands out logs, and tells of changes, only to whoever is connected to it."""
+
+    def follow(self, ended: threading.Event, changed: Callable[[], None]) -> None:
+        """Copy the output of replicas to their `log_path` as it comes, until `ended`.
+
+        Calls `changed` whenever a job may have changed: a hint only, polling goes on.  Where several
+        processes follow, each log is written by one of them.  It can be killed, and goes on when it is
+        called again.
+        """
 
 
 @runtime_checkable

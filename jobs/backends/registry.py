@@ -21,6 +21,7 @@ from jobs.backends.settings import PROBLEMS, SettingField, SettingProblem, Setti
 from jobs.backends.support import EVERYWHERE, Support
 
 PACKAGES: Final = {
+    "kubernetes": "jobs.backends.kubernetes",
     "local": "jobs.backends.local",
     "ray": "jobs.backends.ray",
     "slurm": "jobs.backends.slurm",

@@ -191,6 +191,12 @@ _SENTENCES: Final = {
             "admin to fix your UNIX name."
         ),
     ),
+    "role_without_image": (
+        _(
+            "Refused: role %(role)s has no image, which this cluster requires. Add an image, or ask an admin "
+            "to set a default image."
+        ),
+    ),
     "egress_not_enforced": (
         _(
             "Refused: %(workspace)s restricts its jobs' network access, and this cluster can't enforce that. "

@@ -13,7 +13,7 @@ from typing import Any, Final
 from quotas import encryption
 
 NAMES: Final = frozenset({"token", "private_key", "secret_key"})
-WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy"})
+WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy", "ca"})
 """Settings that decide where a secret is sent, and how its receiver is recognised."""
 STORE_KEY: Final = "secret_key"
 STORE: Final = frozenset({"bucket", "endpoint", "region"})

@@ -54,7 +54,7 @@ _PATTERNS: Final = (
 
 def file_name() -> str:
     """Return the name of the bundle's file."""
-    return _build()[0]
+    return build()[0]
 
 
 def publish(root: Path, *, for_all: bool = False) -> Path:
@@ -62,7 +62,7 @@ def publish(root: Path, *, for_all: bool = False) -> Path:
 
     Returns its path.  Raises OSError where it can't be written.
     """
-    name, data = _build()
+    name, data = build()
     path = root / FOLDER / name
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -74,7 +74,7 @@ def publish(root: Path, *, for_all: bool = False) -> Path:
 
 
 @cache
-def _build() -> tuple[str, bytes]:
+def build() -> tuple[str, bytes]:
     """Return the bundle's name and bytes, always the same for the same release."""
     home = Path(jobs.__path__[0])
     file = io.BytesIO()

@@ -1,6 +1,7 @@
-"""`manage.py watch`: wake workers on hints of backends, so that changes are seen at once.
+"""`manage.py watch`: wake workers on hints of backends, and copy logs that their engines only hand out.
 
-Hints only: what this process misses, the sweep sees a little later.
+Hints only: what this process misses, the sweep sees a little later.  A copy of a log goes on where it was
+interrupted.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +18,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
 from jobs import clusters
-from jobs.backends.base import Watching
+from jobs.backends.base import Following, Unreachable, Watching
 from jobs.live import heartbeats, triggers
 from quotas.models import Cluster
 
@@ -46,18 +48,80 @@ class Command(BaseCommand):
 
 
 def watch(ended: threading.Event) -> None:
-    """Wake `observe` for every cluster whose trigger file has changed, until `ended`."""
-    bells = Bells()
+    """Wake `observe` for every cluster whose trigger file has changed, and follow others, until `ended`."""
+    bells, followed = Bells(), FollowedClusters()
     due = 0.0
     while not ended.is_set():
         if time.monotonic() >= due:
             bells.look_up()
+            followed.look_up()
             heartbeats.beat("watch")
             due = time.monotonic() + CLUSTERS_S
-        rung = bells.rung()
+        rung = [*bells.rung(), *followed.take_changed()]
         for cluster_id in rung:
             triggers.trigger("observe", cluster_id)
         ended.wait(REST_S if rung else LOOK_S)
+    followed.stop()
+
+
+class FollowedClusters:
+    """The clusters that have to be followed, each by a thread, and which of them have changed.
+
+    Those that accept no more jobs are among them: theirs may still run.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[int, FollowingThread] = {}
+
+    def look_up(self) -> None:
+        """Follow clusters as they are now; nothing changes while the database is away."""
+        close_old_connections()
+        try:
+            found = {cluster.pk: cluster for cluster in Cluster.objects.all()}
+        except Error:  # which `Bells` tells
+            return
+        for pk, thread in list(self._threads.items()):
+            if pk not in found or found[pk].config != thread.config or not thread.is_alive():
+                self._threads.pop(pk).ended.set()
+        for pk in found.keys() - self._threads.keys():
+            with suppress(Unreachable):  # wrong settings, which `Bells` tells
+                backend = clusters.backend_for(found[pk])
+                if isinstance(backend, Following):
+                    self._threads[pk] = FollowingThread(backend, found[pk])
+                    self._threads[pk].start()
+
+    def take_changed(self) -> list[int]:
+        """Return the clusters that have changed since the last call."""
+        return [pk for pk, thread in self._threads.items() if thread.take_change()]
+
+    def stop(self) -> None:
+        """Have all threads end, without waiting for them: they can be killed."""
+        for thread in self._threads.values():
+            thread.ended.set()
+
+
+class FollowingThread(threading.Thread):
+    """A thread that follows one cluster with its settings of a moment."""
+
+    def __init__(self, backend: Following, cluster: Cluster) -> None:
+        super().__init__(name=f"follow-{cluster.slug}", daemon=True)
+        self.config = cluster.config
+        self.ended = threading.Event()
+        self._backend, self._slug = backend, cluster.slug
+        self._changed = threading.Event()
+
+    def run(self) -> None:
+        """Follow until the end."""
+        try:
+            self._backend.follow(self.ended, self._changed.set)
+        except Exception as error:  # noqa: BLE001  # it is begun again, and stops no other
+            log.warning("watch_without_following", cluster=self._slug, error=repr(error))
+
+    def take_change(self) -> bool:
+        """Return whether the cluster has changed since the last call."""
+        has_changed = self._changed.is_set()
+        self._changed.clear()
+        return has_changed
 
 
 class Bells:

@@ -41,9 +41,12 @@ class LogTimes:
         self._size = os.fstat(self._file).st_size
         self._due_ms = 0
 
-    def mark(self, offset: int) -> None:
-        """Note that the bytes from `offset` on came now; a full disk leaves them with the time before."""
-        now_ms = time.time_ns() // 1_000_000
+    def mark(self, offset: int, now_ms: int | None = None) -> None:
+        """Note that the bytes from `offset` on came now, or at that time in milliseconds since the epoch.
+
+        A full disk leaves them with the time before.
+        """
+        now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         # A clock that was set back makes an entry too.
         if self._due_ms - step_ms(self._size) <= now_ms < self._due_ms:
             return

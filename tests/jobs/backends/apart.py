@@ -88,7 +88,7 @@ def does(user: User, *command: str) -> subprocess.CompletedProcess[str]:
 
 def by(console: User, does_: Callable[[], object]) -> None:
     """Do it in a process of that user's, as a console of its own would; what fails there fails here."""
-    bundle._build()  # reads our own modules, which that user might not
+    bundle.build()  # reads our own modules, which that user might not
     reading, writing = os.pipe()
     if not (pid := os.fork()):
         try:

@@ -70,6 +70,9 @@ class Bench(Protocol):
     def faults_on_the_way(self) -> list[str]:
         """The points at which a submitter may be frozen, in order."""
 
+    def find_saved(self, name: str) -> list[Path]:
+        """The checkpoints of this name that its jobs have saved."""
+
     def restart_controller(self) -> None:
         """Kill whatever the engine needs to know its jobs, with SIGKILL, as a crash would."""
 
@@ -228,6 +231,9 @@ class LocalBench:
 
     def faults_on_the_way(self) -> list[str]:
         return ["local.before_lock", "local.locked", "local.claimed", "local.accepted", "local.launched"]
+
+    def find_saved(self, name: str) -> list[Path]:
+        return list(self.home.rglob(name))
 
     def restart_controller(self) -> None:
         for pid in self.agents():

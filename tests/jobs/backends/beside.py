@@ -48,7 +48,7 @@ async def folder_client(bench: Bench, handle: Handle) -> AsyncIterator[FolderCli
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=theirs)
-        carrying = asyncio.gather(_carry_in(reader, session), _carry_out(session, writer))
+        carrying = asyncio.gather(carry_in(reader, session), carry_out(session, writer))
         try:
             with ours:
                 yield await asyncio.to_thread(FolderClient, ours)
@@ -58,14 +58,16 @@ async def folder_client(bench: Bench, handle: Handle) -> AsyncIterator[FolderCli
             writer.transport.abort()
 
 
-async def _carry_in(reader: asyncio.StreamReader, session: Session) -> None:
+async def carry_in(reader: asyncio.StreamReader, session: Session) -> None:
+    """Pass on what is read to a session."""
     while data := await reader.read(65536):
         with suppress(BrokenPipeError):
             await session.write(data)
     await session.write_eof()
 
 
-async def _carry_out(session: Session, writer: asyncio.StreamWriter) -> None:
+async def carry_out(session: Session, writer: asyncio.StreamWriter) -> None:
+    """Pass on what a session says."""
     while data := await session.read(65536):
         writer.write(data)
         await writer.drain()

@@ -106,6 +106,9 @@ class SlurmBench:
             "slurm.noted",
         ]
 
+    def find_saved(self, name: str) -> list[Path]:
+        return list(self.root.rglob(name))
+
     def restart_controller(self) -> None:
         """Once it has written down how its jobs are."""
         self.slurm.wait_until_saved()

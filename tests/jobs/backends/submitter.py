@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.base import Backend, Handle, Person, Submission
+from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.ray.backend import RayBackend
@@ -14,6 +15,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import JobSpec
+from tests.jobs.backends import kubernetes_bench
 from tests.jobs.backends.slurm_bench import Releasing
 
 
@@ -29,6 +31,10 @@ def backend(told: dict[str, Any]) -> Backend:
     """The backend that is told."""
     if "ray" in told:
         return RayBackend(RayConfig.from_settings(Path(told["home"]), told["ray"]))
+    if "kubernetes" in told:
+        return kubernetes_bench.Releasing(
+            KubernetesConfig.from_settings(Path(told["home"]), told["kubernetes"])
+        )
     if "slurm" in told:
         return Releasing(SlurmConfig.from_settings(Path("/"), told["slurm"]))
     config = dict(told["config"])

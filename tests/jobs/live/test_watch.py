@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connections
 
 from console.home import CHECKOUT
+from jobs import clusters
 from jobs.backends.base import Watching
 from jobs.clusters import backend_for
 from jobs.live import bus, triggers
@@ -162,6 +163,40 @@ def test_watch_limits_endless_bell_to_ten_rings_a_second(
     command.watch(Ended())
     assert waits == [command.REST_S] * 5
     assert command.REST_S >= 0.1
+
+
+class Engine:
+    """A stand-in for a backend that is followed: each call to `follow`, and how to tell of changes."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[threading.Event, Callable[[], None]]] = []
+
+    def follow(self, ended: threading.Event, changed: Callable[[], None]) -> None:
+        self.calls.append((ended, changed))
+        if len(self.calls) == 1:
+            raise RuntimeError("a fault")
+        ended.wait()
+
+
+@pytest.mark.usefixtures("watching")
+def test_watch_follows_a_cluster_until_its_settings_change(
+    cluster: Cluster, rung: Rung, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine()
+    monkeypatch.setattr(
+        clusters, "backend_for", lambda each: engine if each.slug == "far" else backend_for(each)
+    )
+    far = make_cluster("far")
+    wait_for(lambda: len(engine.calls) == 2)
+    ended, changed = engine.calls[1]
+    changed()
+    wait_for(lambda: rung(far))
+    assert not rung(cluster)
+    Cluster.objects.filter(pk=far.pk).update(config={"other": "settings"}, enabled=False)
+    wait_for(ended.is_set)
+    wait_for(lambda: len(engine.calls) == 3)
+    far.delete()
+    wait_for(engine.calls[2][0].is_set)
 
 
 def test_watch_without_database_waits_and_ends_on_sigterm(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The output of replicas, copied from their kubelets into the attempts' folders while it is written."""

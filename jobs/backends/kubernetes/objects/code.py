@@ -1,0 +1,163 @@
+"""Code of a job: a repository that an init container clones, or an upload that lies in ConfigMaps."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs import trees
+from jobs.backends.base import Submission
+from jobs.backends.kubernetes.objects.volumes import refusal
+from jobs.backends.staging.code_sources import COMMIT, REF, folder_name, needs_no_git
+from jobs.dialects import placeholders
+from jobs.facilities import split_code, without_login
+from jobs.node.staging import mount_paths
+from jobs.spec import CodeSource
+from jobs.trees import Kind, Supplied
+
+PART_BYTES: Final = 700_000
+"""Of an upload in one ConfigMap, which may have 1 MiB in all, a third of it for base64."""
+
+MOST_BYTES: Final = 8_000_000
+"""Of a compressed upload: etcd holds all of it."""
+
+PARTS: Final = "/job-console-code"
+"""Where the init container finds the parts of an upload."""
+
+PASSWORD: Final = "JOB_CONSOLE_GIT_PASSWORD"  # noqa: S105 a variable
+
+CLONE: Final = r"""set -eu
+umask 022
+export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 HOME=/tmp
+git init -q "$CODE_PATH"
+cd "$CODE_PATH"
+git config core.hooksPath /dev/null
+git config http.followRedirects false
+if [ -n "${JOB_CONSOLE_GIT_PASSWORD:-}" ]; then
+  git config credential.helper \
+    '!f() { echo "username=$CODE_USER"; echo "password=$JOB_CONSOLE_GIT_PASSWORD"; }; f'
+fi
+git remote add origin "$CODE_URI"
+if [ -n "$CODE_COMMIT" ]; then
+  git fetch -q --depth 1 origin "$CODE_COMMIT" || git fetch -q origin "${CODE_REF:-HEAD}"
+  git -c advice.detachedHead=false checkout -q "$CODE_COMMIT"
+else
+  git fetch -q --depth 1 origin "${CODE_REF:-HEAD}"
+  git -c advice.detachedHead=false checkout -q FETCH_HEAD
+fi
+git config --unset-all credential.helper || true
+git rev-parse HEAD >/dev/termination-log
+"""
+UNPACK: Final = """\
+set -eu
+mkdir -p "$CODE_PATH"
+cat /job-console-code/part-* | tar -xzf - --no-same-owner -C "$CODE_PATH"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """How a job's code is brought: what an init container runs with which variables, and parts of an upload.
+
+    `secret` names the secret with the repository's password, "" for none.
+    """
+
+    path: str
+    script: str
+    env: dict[str, str]
+    parts: tuple[bytes, ...] = ()
+    secret: str = ""
+    is_git: bool = False
+
+
+def plan_code(submission: Submission) -> Code | None:
+    """Return how the job's code is brought; None for a job without.  Raises Refused."""
+    source = submission.spec.code
+    if source is None:
+        return None
+    if (tree := trees.tree_id_of(source.uri or source.id)) is not None:
+        return _plan_upload(source, tree, submission)
+    if not source.uri:
+        raise refusal("code_unknown", id=source.id, setting="code_sources")
+    shown = without_login(source.uri)
+    if needs_no_git(source):
+        raise refusal("code_elsewhere", place=shown)
+    parts = split_code(source.uri)
+    if parts is None:
+        raise refusal("code_address", place=shown)
+    if parts.scheme not in ("https", "http"):
+        raise refusal("code_elsewhere", place=shown)
+    if source.submodules:
+        raise refusal("field", field="submodules")
+    if source.branch and not REF.fullmatch(source.branch):
+        raise refusal("code_ref", name=source.branch)
+    if source.commit and not COMMIT.fullmatch(source.commit):
+        raise refusal("code_ref", name=source.commit)
+    path = mount_paths.locate(source.path or folder_name(shown))
+    env = {
+        "CODE_PATH": path,
+        "CODE_URI": shown,
+        "CODE_REF": source.branch,
+        "CODE_COMMIT": source.commit,
+        "CODE_USER": parts.username or "git",
+    }
+    secret = placeholders.reference(parts.password or "") or ""
+    return Code(path, CLONE, env, secret=secret, is_git=True)
+
+
+def _plan_upload(source: CodeSource, tree: str, submission: Submission) -> Code:
+    supply = submission.uploads.get(tree)
+    if supply is None:
+        raise refusal("code_no_upload", place=source.uri or source.id)
+    packed = pack(supply)
+    if len(packed) > MOST_BYTES:
+        raise refusal("code_too_large", place=source.uri or source.id, most_mb=MOST_BYTES // 10**6)
+    parts = tuple(packed[at : at + PART_BYTES] for at in range(0, len(packed), PART_BYTES))
+    path = mount_paths.locate(source.path or "code")
+    return Code(path, UNPACK, {"CODE_PATH": path}, parts)
+
+
+def pack(supply: Supplied) -> bytes:
+    """Return an uploaded tree as a compressed archive; nothing of one that a preview names."""
+    if not supply.where and supply.size:
+        return b""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for entry in supply.tree.entries:
+            member = tarfile.TarInfo(entry.path)
+            member.mode = 0o755 if entry.kind in (Kind.PROGRAM, Kind.FOLDER) else 0o644
+            if entry.kind is Kind.LINK:
+                member.type, member.linkname = tarfile.SYMTYPE, entry.target
+                archive.addfile(member)
+            elif entry.kind is Kind.FOLDER:
+                member.type = tarfile.DIRTYPE
+                archive.addfile(member)
+            else:
+                where, offset = supply.where[entry.sha256]
+                member.size = entry.size
+                with Path(where).open("rb") as file:
+                    file.seek(offset)
+                    archive.addfile(member, file)
+    return packed.getvalue()
+
+
+def parts_volume(key: str, count: int) -> dict[str, Any]:
+    """Return the volume with all parts of an upload."""
+    sources = [
+        {
+            "configMap": {
+                "name": part_name(key, number),
+                "items": [{"key": "part", "path": f"part-{number:04}"}],
+            }
+        }
+        for number in range(count)
+    ]
+    return {"projected": {"sources": sources}}
+
+
+def part_name(key: str, number: int) -> str:
+    """Return the name of the ConfigMap with a part of an upload."""
+    return f"{key}-code-{number}"

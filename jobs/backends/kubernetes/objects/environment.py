@@ -1,0 +1,191 @@
+"""The environment of a replica: what all replicas share lies in the claim, the rest in each pod.
+
+The variables are those of the other backends (OpenPAI v0.14 and v2, DLC page, AIHC page).  A replica's
+address is its name in the attempt's headless Service.  The job file's variables win, except for the GPUs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Final
+
+from jobs.backends.base import Submission
+from jobs.backends.fixed_ports import LAST
+from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.node.frameworks import registry, tensorflow
+from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.network.names import join_name, label_roles
+from jobs.node.staging.mount_paths import WORK
+from jobs.node.supervisor import announced_ports
+from jobs.node.wrapper.environment import (
+    ENDPOINTS,
+    FIXED,
+    INDEX_VARIABLES,
+    NO_GPUS,
+    job_variables,
+    named_variables,
+    role_variables,
+)
+from jobs.spec import JobSpec, Port, RoleSpec
+
+Ports = Mapping[str, tuple[int, ...]]
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+"""Names of variables that a ConfigMap and a kubelet take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The replicas of an attempt by their names in its network, and the ports of each role's replicas.
+
+    Replicas have a network of their own each, so that ports are the same for all of a role.
+    """
+
+    key: str
+    labels: tuple[str, ...]
+    ports: tuple[Ports, ...]
+
+    @classmethod
+    def of(cls, submission: Submission, config: KubernetesConfig) -> Peers:
+        """Return those of a submission."""
+        roles = submission.spec.roles
+        ports = tuple(assign_ports(role, config.ports) for role in roles)
+        return cls(submission.key, tuple(label_roles(role.name for role in roles)), ports)
+
+    def name(self, role: int, index: int) -> str:
+        """Return the host name of a replica of the role at that position."""
+        return join_name("", self.labels[role], index)
+
+    def address(self, role: int, index: int) -> str:
+        """Return the name by which the others reach it (`jobs.node.frameworks.job.Endpoints`)."""
+        return f"{self.name(role, index)}.{self.key}"
+
+    def port(self, role: int, _index: int, label: str) -> str:
+        """Return the replica's first port with a label."""
+        return str(self.ports[role][label][0])
+
+
+def assign_ports(role: RoleSpec, span: tuple[int, int]) -> Ports:
+    """Return the ports of each replica of the role, by label: fixed ones, and free ones from `span` on."""
+    fixed = {port.label: tuple(range(port.begin_at, port.begin_at + port.count)) for port in _fixed(role)}
+    taken = set(chain.from_iterable(fixed.values()))
+    free = (port for port in range(span[0], LAST + 1) if port not in taken)
+    implicit = [
+        Port(label=label) for label in (WEB, SHELL) if label not in {each.label for each in role.ports}
+    ]
+    return {
+        port.label: fixed.get(port.label) or tuple(islice(free, port.count))
+        for port in (*role.ports, *implicit)
+    }
+
+
+def _fixed(role: RoleSpec) -> list[Port]:
+    return [port for port in role.ports if port.begin_at]
+
+
+def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
+    """Return the variables that are the same for all replicas."""
+    spec, job = submission.spec, framework_job(submission.spec, peers, submission.job_id)
+    person = submission.person.name
+    found: dict[str, str] = {
+        **job_variables(
+            {role.name: role.replicas for role in spec.roles}, person, spec.name, locations(spec)
+        ),
+        "PAI_VIRTUAL_CLUSTER": submission.virtual_cluster,
+        "APP_ID": submission.key,
+        "JOB_NAME": submission.job_id,
+        "PYTHONUNBUFFERED": "1",
+        "HOME": WORK,
+        "USER": person,
+        "LOGNAME": person,
+        "PAI_WORK_DIR": WORK,
+        ENDPOINTS: f"{WORK}/{announced_ports.NAME}",
+        "MASTER_ADDR": job.master_address,
+        "MASTER_PORT": job.master_port(),
+    }
+    for position, role in enumerate(spec.roles):
+        found |= named_variables(role.name, role.replicas, role.resources, role.completion)
+        found[f"PAI_TASK_ROLE_{role.name}_HOST_LIST"] = ",".join(_list_role(job, position))
+        for index in range(role.replicas):
+            found[f"PAI_HOST_IP_{role.name}_{index}"] = peers.address(position, index)
+            for label, ports in peers.ports[position].items():
+                found[f"PAI_PORT_LIST_{role.name}_{index}_{label}"] = _join(ports)
+                found[f"PAI_{role.name}_{index}_{label}_PORT"] = _join(ports)
+    instances = (f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
+    found["PAI_TASK_ROLE_INSTANCES"] = ",".join(instances)
+    found |= registry.shared_variables(job)
+    return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
+
+
+def locations(spec: JobSpec) -> dict[str, str]:
+    """Return where the job finds its data, output and code, by purpose."""
+    found: dict[str, str] = {}
+    for mount in spec.mounts:
+        found.setdefault(mount.purpose.value, mount.path or mount.uri)
+    return found
+
+
+def replica_variables(spec: JobSpec, peers: Peers, position: int, index: int, job_id: str) -> dict[str, str]:
+    """Return the variables of one replica, and what the job file sets."""
+    role, job, ports = spec.roles[position], framework_job(spec, peers, job_id), peers.ports[position]
+    rank = str(job.count_before(position) + index)
+    found: dict[str, str] = {
+        **role_variables(role.name, role.replicas, role.resources, role.completion),
+        **dict.fromkeys(INDEX_VARIABLES, str(index)),
+        "PAI_CONTAINER_ID": f"{peers.key}-{peers.name(position, index)}",
+        "PAI_CONTAINER_HOST_PORT": _join(ports[WEB][:1]),
+        "PAI_CURRENT_CONTAINER_PORT": _join(ports[WEB][:1]),
+        "PAI_CONTAINER_SSH_PORT": _join(ports[SHELL][:1]),
+        "PAI_CONTAINER_HOST_PORT_LIST": "".join(f"{label}:{_join(each)};" for label, each in ports.items()),
+        **{f"PAI_CONTAINER_HOST_{label}_PORT_LIST": _join(each) for label, each in ports.items()},
+        "CUSTOM_PORTS": ";".join(str(each) for port in role.ports for each in ports[port.label]),
+        "RANK": rank,
+        **registry.own_variables(spec.framework, rank, job.roles[position].processes),
+        **_tensorflow(spec, job, position, index),
+        **{name: value for name, value in {**spec.env, **role.env}.items() if name not in FIXED},
+        **({} if role.resources.gpus else NO_GPUS),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+    return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
+
+
+def _tensorflow(spec: JobSpec, job: FrameworkJob, position: int, index: int) -> dict[str, str]:
+    if not tensorflow.has_config(spec.framework, {role.name: role.replicas for role in spec.roles}):
+        return {}
+    places = tensorflow.cluster_roles(role.name for role in spec.roles)
+    config = {
+        "cluster": {name: _list_role(job, at) for at, name in places},
+        "task": {"type": spec.roles[position].name.lower(), "index": index},
+        "environment": "cloud",
+    }
+    return {"TF_CONFIG": json.dumps(config)}
+
+
+def framework_job(spec: JobSpec, peers: Peers, job_id: str) -> FrameworkJob:
+    """Return the job as its framework sees it."""
+    roles = (
+        FrameworkRole(
+            role.name,
+            role.replicas,
+            count_processes(role.resources.gpus, {**spec.env, **role.env}),
+            count_tolerated(role.replicas, role.completion.min_failed),
+            role.restart.limit,
+        )
+        for role in spec.roles
+    )
+    return FrameworkJob(spec.framework, job_id, tuple(roles), peers, checks_nodes=spec.sanity_check.enabled)
+
+
+def _list_role(job: FrameworkJob, position: int) -> list[str]:
+    indexes = range(job.roles[position].replicas)
+    return [
+        f"{job.endpoints.address(position, at)}:{job.endpoints.port(position, at, WEB)}" for at in indexes
+    ]
+
+
+def _join(ports: Sequence[int]) -> str:
+    return ",".join(map(str, ports))

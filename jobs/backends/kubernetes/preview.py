@@ -1,0 +1,120 @@
+"""Previews of a submission: what its pods are given, and a dry run by the API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from jobs.backends import base
+from jobs.backends.base import (
+    MASK,
+    DryRunCheck,
+    Inventory,
+    NotSubmitted,
+    Refused,
+    RenderedRole,
+    Submission,
+)
+from jobs.backends.kubernetes import nodes
+from jobs.backends.kubernetes.client.api import Api
+from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.handles import Attempt
+from jobs.backends.kubernetes.objects import attempt as attempt_objects
+from jobs.backends.kubernetes.objects import checks
+from jobs.backends.kubernetes.objects.environment import Peers, replica_variables, shared_variables
+from jobs.backends.kubernetes.objects.pods import secret_values
+from jobs.backends.kubernetes.objects.volumes import Volume, list_volumes
+from jobs.backends.kubernetes.submitter import Submitter
+from jobs.spec import RoleSpec
+
+_PER_REPLICA: Final = ("RANK", "PAI_TASK_INDEX", "PAI_CONTAINER_ID", "PET_NODE_RANK", "TF_CONFIG")
+"""Some of the variables that differ between the replicas of a role."""
+
+
+def mask_secrets(submission: Submission) -> Submission:
+    """Return the submission with a mask for every secret that it names."""
+    hidden = dict.fromkeys(checks.list_secrets(submission), MASK)
+    return replace(submission, secrets=hidden, endpoint_token=MASK)
+
+
+def render(submission: Submission, config: KubernetesConfig) -> base.RenderedJob:
+    """Return what each role's pods are given, and the first pod as it is created.  Raises Refused."""
+    submission = mask_secrets(submission)
+    objects, peers = attempt_objects.render(submission, config), Peers.of(submission, config)
+    pods = [item for item in objects.owned if item["kind"] == "Pod"]
+    spec, roles, first = submission.spec, [], 0
+    for position, role in enumerate(spec.roles):
+        roles.append(_role(submission, config, peers, position, pods[first]))
+        first += role.replicas
+    return base.RenderedJob(tuple(roles), spec.time_limit_s, spec.grace_s)
+
+
+def _role(
+    submission: Submission, config: KubernetesConfig, peers: Peers, position: int, pod: dict[str, Any]
+) -> RenderedRole:
+    spec, role = submission.spec, submission.spec.roles[position]
+    shared = shared_variables(submission, peers)
+    own = replica_variables(spec, peers, position, 0, submission.job_id)
+    several: dict[str, str | None] = dict.fromkeys(_PER_REPLICA) if role.replicas > 1 else {}
+    secret = dict.fromkeys(secret_values(submission), MASK)
+    ports = peers.ports[position]
+    return RenderedRole(
+        role=role.name,
+        replicas=role.replicas,
+        cpu_milli=role.resources.cpu_milli,
+        memory_mib=role.resources.memory_mib,
+        gpus=role.resources.gpus,
+        gpu_type=role.resources.gpu_type,
+        shm_mib=role.resources.shm_mib,
+        image=role.image or config.image,
+        contained=True,
+        env={**shared, **own, **{name: None for name in several if name in own}, **secret},
+        mounts=tuple(_mounts(submission, role, config)),
+        ports=tuple((port.label, ports[port.label][0], port.count) for port in role.ports),
+        script=json.dumps(pod, indent=2, ensure_ascii=False),
+    )
+
+
+def _mounts(
+    submission: Submission, role: RoleSpec, config: KubernetesConfig
+) -> Iterator[tuple[str, str, bool]]:
+    for volume in list_volumes(submission, role, config)[1:]:
+        yield volume.path, _describe(volume), volume.read_only
+
+
+def _describe(volume: Volume) -> str:
+    """Return a volume's source on one line."""
+    kind, source = next(iter(volume.source.items()))
+    words = {
+        "hostPath": source.get("path", ""),
+        "persistentVolumeClaim": f"pvc://{source.get('claimName', '')}",
+        "nfs": f"nfs://{source.get('server', '')}{source.get('path', '')}",
+    }
+    place = words.get(kind, kind)
+    return f"{place}/{volume.folder}" if volume.folder else place
+
+
+def dry_run(
+    api: Api, submission: Submission, config: KubernetesConfig, inventory: Callable[[], Inventory]
+) -> Iterator[DryRunCheck]:
+    """Yield whether the API server takes a pod of each role, and whether there is room now."""
+    attempt = Attempt(config.namespace_of(submission.workspace), submission.key)
+    try:
+        objects = attempt_objects.render(submission, config)
+        Submitter(api, config).try_pods(attempt, objects)
+    except (Refused, NotSubmitted) as refused:
+        yield DryRunCheck("accepted", False, reason=refused.reason)
+        return
+    yield DryRunCheck("accepted", True)
+    if (uid := config.uid_of(submission.person.number)) is not None:
+        yield DryRunCheck("user", True, detail=str(uid))
+    found = inventory()
+    try:
+        nodes.check_room(submission.spec, found)
+    except NotSubmitted as full:
+        yield DryRunCheck("room", None, reason=full.reason)
+    else:
+        free = [node.name for node in found.nodes if node.schedulable]
+        yield DryRunCheck("room", True, detail=", ".join(free))

@@ -1,0 +1,74 @@
+"""The rights that the console needs on a cluster, and a sentence for each that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from jobs.backends.base import Unreachable
+from jobs.backends.kubernetes.client.api import Api, ApiError
+from jobs.backends.kubernetes.config import KubernetesConfig
+
+CLUSTER: Final = (("nodes", "get list"), ("pods", "list watch"), ("namespaces", "list"))
+"""Resources of the whole cluster, and the verbs on them."""
+
+NAMESPACED: Final = (
+    ("configmaps", "get list create patch delete deletecollection"),
+    ("events", "list"),
+    ("networkpolicies", "create delete"),
+    ("persistentvolumeclaims", "create delete"),
+    ("pods", "get list watch create delete deletecollection"),
+    ("pods/exec", "get create"),
+    ("pods/log", "get"),
+    ("pods/portforward", "get create"),
+    ("secrets", "create delete"),
+    ("services", "create delete"),
+)
+"""Resources of each namespace of jobs, and the verbs on them (deploy/kubernetes/rbac.yaml)."""
+
+_GROUPS: Final = {"networkpolicies": "networking.k8s.io"}
+_MOST_NAMESPACES: Final = 5
+"""So many namespaces are asked about; there are some forty questions for each."""
+
+
+def list_namespaces(api: Api, config: KubernetesConfig) -> list[str]:
+    """Return the namespaces of jobs that there are."""
+    if config.namespace:
+        return [config.namespace]
+    found = (each["metadata"]["name"] for each in api.list("/api/v1/namespaces").items)
+    return sorted(name for name in found if name.startswith(config.namespace_prefix))
+
+
+def find_lacking(api: Api, config: KubernetesConfig) -> Iterator[str]:
+    """Yield what an admin has to repair.  Raises Unreachable."""
+    try:
+        yield from (text for resource, verbs in CLUSTER for text in _ask(api, "", resource, verbs))
+        if config.create_namespaces:
+            yield from _ask(api, "", "namespaces", "create")
+        namespaces = list_namespaces(api, config)
+        if not namespaces and not config.create_namespaces:
+            yield f"No namespace begins with {config.namespace_prefix}: create one for each workspace."
+        for namespace in namespaces[:_MOST_NAMESPACES]:
+            for resource, verbs in NAMESPACED:
+                yield from _ask(api, namespace, resource, verbs)
+    except ApiError as error:
+        raise Unreachable(str(error)) from error
+
+
+def _ask(api: Api, namespace: str, resource: str, verbs: str) -> Iterator[str]:
+    """Yield a sentence for each verb that the console may not use."""
+    name, _, part = resource.partition("/")
+    for verb in verbs.split():
+        about: dict[str, Any] = {"verb": verb, "resource": name, "group": _GROUPS.get(name, "")}
+        if part:
+            about["subresource"] = part
+        if namespace:
+            about["namespace"] = namespace
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": about},
+        }
+        answer = api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        if not (answer.get("status") or {}).get("allowed"):
+            yield f"Missing right: {verb} {resource}" + (f" in {namespace}" if namespace else "")

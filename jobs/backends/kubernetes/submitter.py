@@ -1,0 +1,193 @@
+"""Creating the objects of an attempt: once, by whichever worker, and to their end after one was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
+from jobs.backends.kubernetes.client.api import Api, ApiError
+from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.handles import KEY_LABEL, Attempt
+from jobs.backends.kubernetes.objects import attempt as attempt_objects
+from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
+from jobs.backends.kubernetes.objects.pods import pull_secret_name
+from jobs.faults import fault
+from jobs.states import Reason, ReasonCode
+
+Object = dict[str, Any]
+
+MONTH: Final = "%Y-%m"
+_INVALID: Final = frozenset({400, 422})
+_QUOTA: Final = "exceeded quota"
+"""What a ResourceQuota's refusal says (403); another 403 is a policy or a missing right."""
+
+
+class Submitter:
+    """The API server, for the objects of attempts."""
+
+    def __init__(self, api: Api, config: KubernetesConfig) -> None:
+        self._api = api
+        self._config = config
+
+    def find_claim(self, attempt: Attempt) -> Object | None:
+        """Return an attempt's claim, None for none.  Raises ApiError or Unreachable."""
+        try:
+            return self._api.get(attempt.path("configmaps", attempt.key))
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+            return None
+
+    def try_pods(self, attempt: Attempt, objects: AttemptObjects) -> None:
+        """Have the API server check one pod of each role.  Raises Refused, NotSubmitted or Unreachable."""
+        tried: set[str] = set()
+        for item in objects.owned:
+            role = item["metadata"]["labels"].get("job-console/role", "")
+            if item["kind"] == "Pod" and role not in tried:
+                tried.add(role)
+                try:
+                    self._api.create(path_of(attempt.namespace, item), item, dry_run=True)
+                except ApiError as error:
+                    raise explain(error) from error
+
+    def submit(self, attempt: Attempt, objects: AttemptObjects, claim: Object | None) -> Object:
+        """Submit an attempt, held, whose claim another worker may have made; return the claim.
+
+        Raises Unknown where the API server may have taken the submission, else ApiError or Unreachable.
+        """
+        claim = claim or self._create_claim(attempt, objects)
+        fault("kubernetes.claimed")
+        if attempt_objects.state_of(claim) is ClaimState.PREPARING:
+            self._prepare(attempt, objects, claim)
+            fault("kubernetes.prepared")
+            claim = self._hand_over(attempt, objects, claim)
+            fault("kubernetes.submitted")
+        return claim
+
+    def release(self, attempt: Attempt, claim: Object) -> Object:
+        """Release an attempt that is held, and create its objects; return the claim.
+
+        Raises ApiError for what is refused now (a quota), and may be taken later, and Unreachable.
+        """
+        if attempt_objects.state_of(claim) is ClaimState.SUBMITTED:
+            path = attempt.path("configmaps", attempt.key)
+            try:
+                claim = self._api.patch(path, attempt_objects.release_patch(claim))
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+                claim = self._api.get(path)
+            fault("kubernetes.released")
+        return self.complete(attempt, claim)
+
+    def complete(self, attempt: Attempt, claim: Object) -> Object:
+        """Create the objects of a released attempt that are not there; return the claim.
+
+        Raises ApiError or Unreachable like `release`.
+        """
+        if attempt_objects.state_of(claim) is not ClaimState.RELEASED or attempt_objects.is_created(claim):
+            return claim
+        for item in attempt_objects.unpack(claim):
+            self._create(path_of(attempt.namespace, item), owned_by(item, claim))
+            fault("kubernetes.creating")
+        path = attempt.path("configmaps", attempt.key)
+        done = self._api.patch(path, {"metadata": {"annotations": {CREATED: "true"}}})
+        if attempt_objects.state_of(done) is not ClaimState.RELEASED:  # ended meanwhile: these never begin
+            for pod in self._api.list(attempt.path("pods"), labels=f"{KEY_LABEL}={attempt.key}").items:
+                if (pod.get("status") or {}).get("phase") == "Pending":
+                    self._api.delete(attempt.path("pods", pod["metadata"]["name"]), grace_s=0)
+        fault("kubernetes.created")
+        return done
+
+    def close(self, attempt: Attempt) -> None:
+        """Let no container of the attempt start any more.  Raises ApiError or Unreachable."""
+        try:
+            self._api.patch(attempt.path("configmaps", attempt.key), attempt_objects.end_patch())
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+
+    def bury(self, attempt: Attempt) -> None:
+        """Leave nothing of a claim but its key, so that the attempt never starts again.
+
+        Such claims of the months before the last are removed.  Raises ApiError or Unreachable.
+        """
+        today = datetime.now(UTC).date()
+        month, before = (each.strftime(MONTH) for each in (today, today.replace(day=1) - timedelta(days=1)))
+        try:
+            patch = attempt_objects.tombstone_patch(month)
+            self._api.patch(attempt.path("configmaps", attempt.key), patch)
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+        label = attempt_objects.MONTH_LABEL
+        selector = f"{label},{label} notin ({month},{before})"
+        self._api.delete_many(attempt.path("configmaps"), labels=selector)
+
+    def remove_secrets(self, attempt: Attempt) -> None:
+        """Remove the attempt's Secrets and its code, which nothing needs that has begun."""
+        for name in (attempt.key, pull_secret_name(attempt.key)):
+            self._api.delete(attempt.path("secrets", name))
+        selector = f"{KEY_LABEL}={attempt.key},!{attempt_objects.STATE_LABEL}"
+        self._api.delete_many(attempt.path("configmaps"), labels=selector)
+
+    def _create_claim(self, attempt: Attempt, objects: AttemptObjects) -> Object:
+        path = attempt.path("configmaps")
+        try:
+            try:
+                return self._api.create(path, objects.claim())
+            except ApiError as error:
+                if not (error.is_absent and self._config.create_namespaces):
+                    raise
+            self._create("/api/v1/namespaces", self._namespace(attempt))
+            return self._api.create(path, objects.claim())
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+        return self._api.get(attempt.path("configmaps", attempt.key))
+
+    def _namespace(self, attempt: Attempt) -> Object:
+        labels = {"job-console/installation": attempt.installation}
+        about = {"name": attempt.namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
+
+    def _prepare(self, attempt: Attempt, objects: AttemptObjects, claim: Object) -> None:
+        """Create what has to be there before the attempt is submitted."""
+        for item in (*objects.secrets, *objects.parts):
+            self._create(path_of(attempt.namespace, item), owned_by(item, claim))
+
+    def _hand_over(self, attempt: Attempt, objects: AttemptObjects, claim: Object) -> Object:
+        """Submit the attempt, unless another worker has done so or ended it meanwhile."""
+        path = attempt.path("configmaps", attempt.key)
+        try:
+            return self._api.patch(path, objects.submission_patch(claim["metadata"]["resourceVersion"]))
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+        try:
+            claim = self._api.get(path)
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+        if attempt_objects.state_of(claim) in (ClaimState.ENDED, ClaimState.FORGOTTEN):
+            self.remove_secrets(attempt)  # which this worker has created too late
+        return claim
+
+    def _create(self, path: str, body: Mapping[str, Any]) -> None:
+        """Create an object, unless it is there."""
+        try:
+            self._api.create(path, body)
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+
+
+def explain(error: ApiError) -> Refused | NotSubmitted:
+    """Return what a refusal of the API server means for a job: for good, or for now."""
+    if _QUOTA in error.message or error.status not in (*_INVALID, 403):
+        return NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": error.message}))
+    field = next((each.field for each in error.causes if each.field), "")
+    return Refused(Reason(ReasonCode.REFUSED, {"why": "engine", "detail": error.message, "field": field}))
