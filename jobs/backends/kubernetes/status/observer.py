@@ -115,7 +115,7 @@ class Observer:
                 return observation.observe_held(record, folder)
             found |= answer
         else:
-            self._note_version(folder)
+            self._note_version(folder, is_leaving=any(each.was_removed for each in found.values()))
         return self._conclude(
             attempt, folder, record, AttemptStatus(found, before.ending), before, stop, pods
         )
@@ -175,19 +175,10 @@ class Observer:
                 and each.started_at is not None
                 and not self._is_copied(attempt, folder, name, pod)
             ):
-                is_late = abs(self._now - (each.ended_at or 0)) > COPY_S
-                found[name] = (
-                    each
-                    if is_late
-                    else replace(
-                        each,
-                        state=ReplicaState.RUNNING,
-                        reason=None,
-                        exit_code=None,
-                        signal=None,
-                        ended_at=None,
-                    )
-                )
+                if abs(self._now - (each.ended_at or 0)) > COPY_S:
+                    continue
+                running = replace(each, state=ReplicaState.RUNNING, reason=None, ended_at=None)
+                found[name] = replace(running, exit_code=None, signal=None)
         return replace(status, replicas=found)
 
     def _is_copied(self, attempt: Attempt, folder: Path, name: str, pod: str) -> bool:
@@ -263,7 +254,7 @@ class Observer:
         if seen.has_ended:
             return self._with_removal(attempt, about["name"], seen, is_ending=is_ending)
         overdue_s = self._now - datetime.fromisoformat(about["deletionTimestamp"]).timestamp()
-        if is_ending and not _has_begun(pod):
+        if is_ending and seen.started_at is None and not _has_begun(pod):
             is_overdue = overdue_s >= UNBEGUN_S
         else:
             is_overdue = overdue_s >= OVERDUE_S and (not seen.node or self._is_node_lost(seen.node))
@@ -382,10 +373,13 @@ class Observer:
             return "Drained"
         return "NodeLost" if self._is_node_lost(seen.node) else "Deleted"
 
-    def _note_version(self, folder: Path) -> None:
-        """Record the list's resource version from time to time, so that a removal can be looked up."""
+    def _note_version(self, folder: Path, *, is_leaving: bool = False) -> None:
+        """Record the list's resource version from time to time, so that a removal can be looked up.
+
+        While a pod is in deletion it is each one: the API server tells again only what was lately.
+        """
         version = (attempts.read_text(folder / records.LISTED) or "").split()
-        if len(version) != 2 or self._now - float(version[1]) > LISTED_S:
+        if is_leaving or len(version) != 2 or self._now - float(version[1]) > LISTED_S:
             note_version(folder, self._version, self._now)
 
 

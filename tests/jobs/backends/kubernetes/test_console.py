@@ -59,7 +59,7 @@ class Console:
             command = (
                 f"echo $APP_ID >>/mnt/judge/begun; sleep 0.{number % 10}; exit {3 if fails(number) else 0}"
             )
-            container = {
+            container: dict[str, Any] = {
                 "name": "pytorch",
                 "image": IMAGE,
                 "command": ["sh", "-c", command],
