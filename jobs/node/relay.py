@@ -277,7 +277,8 @@ class NodeRelay:
 
     def _search(self, name: str) -> list[str]:
         """Return the event files of a replica, those of shallow folders first; no link is followed."""
-        folders, found, entries = [f"{self.run}/work/{name}"], [], 0
+        found: list[str] = []
+        folders, entries = [f"{self.run}/work/{name}"], 0
         for folder in folders:  # which grows
             with contextlib.suppress(OSError), os.scandir(self._path(folder)) as rows:
                 for row in rows:

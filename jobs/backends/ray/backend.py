@@ -158,6 +158,12 @@ class RayBackend:
         except OSError as error:
             raise Unreachable(str(error)) from error
 
+    def find_checkpoint(self, handle: Handle) -> checkpoints.Checkpoint | None:
+        """See `base.Checkpointing`.  Where the cluster has no folder for them there are none."""
+        if not self._config.checkpoints or self._find_folder(handle) is None:
+            return None
+        return checkpoints.find_newest(planner.job_folder(handle, self._config) / checkpoints.FOLDER)
+
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
         folder = self._find_folder(handle)

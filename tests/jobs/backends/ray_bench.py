@@ -109,6 +109,9 @@ class RayBench:
     def faults_on_the_way(self) -> list[str]:
         return ["ray.before_lock", "ray.locked", "ray.before_post", "ray.accepted", "ray.noted"]
 
+    def find_saved(self, name: str) -> list[Path]:
+        return list(self.shared.rglob(name))
+
     def restart_controller(self) -> None:
         """The process by which Ray is asked."""
         self.cluster.kill_dashboard()

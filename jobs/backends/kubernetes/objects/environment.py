@@ -144,7 +144,7 @@ def replica_variables(spec: JobSpec, peers: Peers, position: int, index: int, jo
         **{f"PAI_CONTAINER_HOST_{label}_PORT_LIST": _join(each) for label, each in ports.items()},
         "CUSTOM_PORTS": ";".join(str(each) for port in role.ports for each in ports[port.label]),
         "RANK": rank,
-        **registry.own_variables(spec.framework, rank, job.roles[position].processes),
+        **registry.own_variables(spec.framework, rank, str(int(rank == "0")), job.roles[position].processes),
         **_tensorflow(spec, job, position, index),
         **{name: value for name, value in {**spec.env, **role.env}.items() if name not in FIXED},
         **({} if role.resources.gpus else NO_GPUS),
