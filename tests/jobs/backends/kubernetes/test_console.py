@@ -97,7 +97,11 @@ class Console:
         faults = self.folder / point
         faults.mkdir()
         (faults / point).write_text("STOP")
-        told = {"kubernetes": self.settings, "home": str(self.folder), "submission": as_told(submission)}
+        told: dict[str, Any] = {
+            "kubernetes": self.settings,
+            "home": str(self.folder),
+            "submission": as_told(submission),
+        }
         told["submission"]["workspace"] = submission.workspace
         self.frozen.append(submitter(told, faults))
         wait_for(lambda: not (faults / point).exists(), 60)
