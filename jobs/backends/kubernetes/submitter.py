@@ -190,4 +190,4 @@ def explain(error: ApiError) -> Refused | NotSubmitted:
     if _QUOTA in error.message or error.status not in (*_INVALID, 403):
         return NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": error.message}))
     field = next((each.field for each in error.causes if each.field), "")
-    return Refused(Reason(ReasonCode.REFUSED, {"why": "engine", "detail": error.message, "field": field}))
+    return Refused(Reason(ReasonCode.REFUSED, {"detail": error.message, "field": field}))
