@@ -2,7 +2,8 @@
 
 It proves by a line of its log which token its relay has (`RELAY_LINE`), claims the attempt at the console,
 holds a placement group with a bundle for each replica, and starts a replica runner on the node of each
-(`jobs.node.supervisor.replica_runner`).  It decides when the ends so far end the job, and passes on requests to end.
+(`jobs.node.supervisor.replica_runner`).  It decides when the ends so far end the job, and passes on requests
+to end.
 
     the console      plan, secrets, requests: files that the relay fetches; none of them goes through Ray
     Ray              this driver; an actor in each bundle, which holds the runner's stdin and stdout
