@@ -61,6 +61,7 @@ LOSS_S: Final = 10.0
 STARTS: Final = 3
 """A runner that was killed is replaced so often."""
 
+VARIABLES: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 _RUNNER: Final = str(Path(runner.__file__))
 _ISOLATED: Final = ("-I", "-S")
 _KILLED: Final = 137
@@ -102,7 +103,7 @@ def _follow(url: str, folder: str, token: str, start: str) -> subprocess.Popen[b
     words = [url, folder, str(NUMBER), str(RUN), start, replica_runner.FOLLOW]
     return subprocess.Popen(
         [sys.executable, *_ISOLATED, _RUNNER, "relay", *words],
-        env={**os.environ, relay.TOKEN_VARIABLE: token},
+        env={**_plain_variables(), relay.TOKEN_VARIABLE: token},
         stdin=subprocess.DEVNULL,
     )
 
@@ -130,7 +131,7 @@ class ReplicaActor:
     def run(self, order: Mapping[str, Any], slots: Sequence[Mapping[str, Any]]) -> str:
         """Run the replica; return the text of its end, "" where its runner could not tell it."""
         line = json.dumps({**order, "slots": slots}).encode() + b"\n"
-        variables = {**os.environ, marks.RUNNER: order["folder"]}
+        variables = {**_plain_variables(), marks.RUNNER: order["folder"]}
         for _ in range(STARTS):
             self._process = process = subprocess.Popen(
                 [sys.executable, *_ISOLATED, _RUNNER, "replica"],
@@ -397,6 +398,11 @@ def _count(replica: PlannedReplica, code: int, how: str) -> Replica:
     """Return a replica's end as the verdict counts it."""
     state = ReplicaState.FAILED if code else ReplicaState.SUCCEEDED
     return Replica(replica.role.name, replica.index, ReplicaState.STOPPED if how == "told" else state)
+
+
+def _plain_variables() -> dict[str, str]:
+    """Return the variables for programs beside replicas: the cluster's token is not among them."""
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
 
 def _ray() -> Any:
