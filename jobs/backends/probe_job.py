@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Final, Protocol
+from typing import Final
 
 from jobs.backends.base import (
     Backend,
@@ -28,11 +28,7 @@ ROLE: Final = "look"
 MAX_OUTPUT: Final = 1000
 
 
-class HoldingBackend(Backend, HeldSubmission, Protocol):
-    """A backend whose jobs are submitted held."""
-
-
-def run(backend: HoldingBackend, person: Person) -> str:
+def run(backend: Backend, person: Person) -> str:
     """Run a probe job and return the name of the user as whom it ran.
 
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
@@ -62,8 +58,9 @@ def _why(error: NotSubmitted | Unknown) -> str:
     return str(error.reason.params.get("detail", "")) if isinstance(error, NotSubmitted) else str(error)
 
 
-def _follow(backend: HoldingBackend, handle: Handle) -> str:
-    backend.release([handle])
+def _follow(backend: Backend, handle: Handle) -> str:
+    if isinstance(backend, HeldSubmission):
+        backend.release([handle])
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         seen = backend.observe([handle])[handle]

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends import base, origins
+from jobs.backends import base, origins, probe_job
 from jobs.backends.base import (
     CheckReport,
     DryRunCheck,
@@ -30,6 +30,7 @@ from jobs.backends.base import (
     LogState,
     NotSubmitted,
     Observation,
+    Person,
     Refused,
     ReplicaRef,
     Submission,
@@ -185,6 +186,10 @@ class RayBackend:
         """See `base.Checking`.  That nodes reach the console only a job shows."""
         nodes, _bundles = capacity.read_nodes(self._client, self._config)
         return CheckReport(tuple(sorted(each.node.name for each in nodes)))
+
+    def try_as(self, person: Person) -> str:
+        """See `base.Checking`.  The job shows that its node reaches the console, too."""
+        return probe_job.run(self, person)
 
     def read_origin(self, key: str) -> Origin | None:
         """See `origins.OriginReader`."""

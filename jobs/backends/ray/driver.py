@@ -2,7 +2,8 @@
 
 It proves by a line of its log which token its relay has (`RELAY_LINE`), claims the attempt at the console,
 holds a placement group with a bundle for each replica, and starts a replica runner on the node of each
-(`jobs.node.supervisor.replica_runner`).  It decides when the ends so far end the job, and passes on requests to end.
+(`jobs.node.supervisor.replica_runner`).  It decides when the ends so far end the job, and passes on requests
+to end.
 
     the console      plan, secrets, requests: files that the relay fetches; none of them goes through Ray
     Ray              this driver; an actor in each bundle, which holds the runner's stdin and stdout
@@ -60,6 +61,7 @@ LOSS_S: Final = 10.0
 STARTS: Final = 3
 """A runner that was killed is replaced so often."""
 
+VARIABLES: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 _RUNNER: Final = str(Path(runner.__file__))
 _ISOLATED: Final = ("-I", "-S")
 _KILLED: Final = 137
@@ -101,7 +103,7 @@ def _follow(url: str, folder: str, token: str, start: str) -> subprocess.Popen[b
     words = [url, folder, str(NUMBER), str(RUN), start, replica_runner.FOLLOW]
     return subprocess.Popen(
         [sys.executable, *_ISOLATED, _RUNNER, "relay", *words],
-        env={**os.environ, relay.TOKEN_VARIABLE: token},
+        env={**_plain_variables(), relay.TOKEN_VARIABLE: token},
         stdin=subprocess.DEVNULL,
     )
 
@@ -129,7 +131,7 @@ class ReplicaActor:
     def run(self, order: Mapping[str, Any], slots: Sequence[Mapping[str, Any]]) -> str:
         """Run the replica; return the text of its end, "" where its runner could not tell it."""
         line = json.dumps({**order, "slots": slots}).encode() + b"\n"
-        variables = {**os.environ, marks.RUNNER: order["folder"]}
+        variables = {**_plain_variables(), marks.RUNNER: order["folder"]}
         for _ in range(STARTS):
             self._process = process = subprocess.Popen(
                 [sys.executable, *_ISOLATED, _RUNNER, "replica"],
@@ -396,6 +398,11 @@ def _count(replica: PlannedReplica, code: int, how: str) -> Replica:
     """Return a replica's end as the verdict counts it."""
     state = ReplicaState.FAILED if code else ReplicaState.SUCCEEDED
     return Replica(replica.role.name, replica.index, ReplicaState.STOPPED if how == "told" else state)
+
+
+def _plain_variables() -> dict[str, str]:
+    """Return the variables for programs beside replicas: the cluster's token is not among them."""
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
 
 def _ray() -> Any:

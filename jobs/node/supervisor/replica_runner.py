@@ -130,7 +130,9 @@ class ReplicaRunner:
             order.start,
         )
         self._path = Path(order.folder, f"run-{order.run}")
-        self._is_attended, self._is_warned = True, False
+        self._is_attended = True
+        self._handle: ReplicaHandle | None = None
+        self._memory_mib = 0
         self._kill_at: float | None = None
         self._follower: subprocess.Popen[bytes] | None = None
         self._listener: tuple[subprocess.Popen[bytes], str] | None = None
@@ -139,13 +141,19 @@ class ReplicaRunner:
 
     def run(self) -> str:
         """Run the replica; return the text of its end, once the console was told or accepts nothing more."""
-        if self._relay.bring(self._order.name) == relay.OTHER_JOB:
-            self._relay.bring("")  # an earlier runner had begun
+        try:
+            if self._relay.bring(self._order.name) == relay.OTHER_JOB:
+                self._relay.bring("")  # an earlier runner had begun
+        except (relay.ConsoleAway, relay.RelayRefused) as error:
+            return f"1 {time.time():.3f} {Cause.START} The console gave no answer: {error}"
         self._follow()
         try:
             exit_ = self._run_replica()
         except (OSError, ValueError, LookupError) as error:
             exit_ = now(Cause.START, detail=f"{type(error).__name__}: {error}")
+            if self._handle is not None:
+                self._handle.kill()
+                self._handle.clear_away()
         end = self._tell_end(exit_)
         self._end_listener()
         self._end_follower()
@@ -169,9 +177,10 @@ class ReplicaRunner:
             if given["resumed"]:
                 folder.publish(layout.RESUMED, given["resumed"])
             self._folder, self._plan, self._place = folder, plan, place
+            self._memory_mib = place.role.memory_mib
             self._tracking = given["tracking"]
             with folder.sub("replicas") as replicas:
-                handle = ReplicaHandle(plan, place, replicas)
+                self._handle = handle = ReplicaHandle(plan, place, replicas)
                 handle.look()
                 handle.adopt()
                 return self._see_through(handle)
@@ -360,12 +369,8 @@ class ReplicaRunner:
             if is_lost and not self._order.engine.alive():
                 self._write("ends", f"{exit_.code} {exit_.ended_at:.3f} {NODE} {self._order.node}")
             else:
-                self._write("ends", _describe(exit_, self._memory_mib()))
+                self._write("ends", _describe(exit_, self._memory_mib))
         return path.read_text(encoding="utf-8").strip()
-
-    def _memory_mib(self) -> int:
-        place = getattr(self, "_place", None)
-        return place.role.memory_mib if place is not None else 0
 
     def _write(self, folder: str, text: str) -> None:
         """Write a status file atomically, unless it says that already."""

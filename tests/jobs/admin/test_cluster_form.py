@@ -206,7 +206,7 @@ def test_cluster_form_tries_the_connection_before_saving(admin_client: Client) -
     ("backend", "config", "told"),
     [
         ("slurm", {"imags": "pyxis"}, "imags: Unknown setting. Did you mean images?"),
-        ("nomad", {}, "There is no backend “nomad”. Backends: kubernetes, local, slurm."),
+        ("nomad", {}, "There is no backend “nomad”. Backends: kubernetes, local, ray, slurm."),
     ],
 )
 def test_wrong_settings_of_a_stored_cluster_are_named_everywhere(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import io
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Handle, Observation, ReplicaRef
+from jobs.backends.base import Handle, Observation, Person, ReplicaRef
 from jobs.backends.ray import package
 from jobs.spec import (
     CodeSource,
@@ -100,6 +101,12 @@ def test_roles_on_several_nodes_receive_peers_gpus_code_and_secrets(on_ray: RayB
     folder = bench.attempt(handle)
     assert not (folder / "secrets").exists()
     wait_for(lambda: not list(bench.nodes_folder.glob("job-console-*/*-1")))
+
+
+def test_check_names_nodes_and_tries_a_job(on_ray: RayBench) -> None:
+    assert set(on_ray.backend.check().nodes) > {"ampere", "titans"}
+    assert on_ray.backend.try_as(Person("alice", 7)) == getpass.getuser()
+    assert on_ray.backend.read_origin("try-nothing-1") is None
 
 
 def test_package_has_no_word_of_a_job() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.backends.remote import attempts, bundle, relay_ingest
-from jobs.backends.remote.relay_ingest import AttemptOver, InvalidMessage, UnknownAttempt
+from jobs.backends.remote.relay_ingest import AttemptOver, InvalidMessage, NotAdmitted, UnknownAttempt
 from jobs.node import relay
 from jobs.node.frameworks import sanity
 from jobs.node.supervisor import announced_ports
@@ -83,6 +84,31 @@ def test_relay_request_without_valid_token_is_refused(attempt: Attempt, token: s
         relay_ingest.receive(attempt.root, KEY, token, body)
     with pytest.raises(UnknownAttempt):
         relay_ingest.read_input(attempt.root, KEY, token, "secrets", 0)
+
+
+def test_token_made_by_attempt_is_admitted_by_its_digest_alone(tmp_path: Path) -> None:
+    """Until the console knows that, no answer is final; what it derives itself is worth nothing here."""
+    made = Attempt(tmp_path)
+    record = json.loads((made.folder / "job.json").read_text())
+    (made.folder / "job.json").write_text(json.dumps({**record, "makes_token": True}))
+    with pytest.raises(NotAdmitted):
+        made.send(claim=True, token="own")
+    relay_ingest.admit(made.folder, hashlib.sha256(b"own").hexdigest())
+    relay_ingest.admit(made.folder, hashlib.sha256(b"second").hexdigest())
+    assert made.send(claim=True, token="own")["claim"] == "mine"
+    for token in ("second", made.token, hashlib.sha256(b"own").hexdigest()):
+        with pytest.raises(UnknownAttempt):
+            made.send(token=token)
+
+
+def test_root_of_an_attempt_is_the_one_that_has_its_record(tmp_path: Path) -> None:
+    made, other = Attempt(tmp_path / "second"), Attempt(tmp_path / "first", "b1-job2-1")
+    roots = [other.root, made.root]
+    assert relay_ingest.find_root(roots, KEY) == made.root
+    assert relay_ingest.find_root(roots, "b1-job2-1") == other.root
+    for key in ("b1-job3-1", "../x"):
+        with pytest.raises(UnknownAttempt):
+            relay_ingest.find_root(roots, key)
 
 
 def test_token_of_another_attempt_is_refused(attempt: Attempt) -> None:
