@@ -246,7 +246,8 @@ class Observer:
         """Return the status of a replica whose pod may be in deletion, for the console or for somebody else.
 
         A pod whose node does not answer any more is removed without it; the node ends its containers when it
-        is back.
+        is back.  Kubelets of Kubernetes 1.20 forget for a minute to end a pod that was deleted as it began:
+        its processes are killed here.
         """
         about = pod["metadata"]
         if not seen.was_removed:
@@ -259,6 +260,8 @@ class Observer:
         else:
             is_overdue = overdue_s >= OVERDUE_S and (not seen.node or self._is_node_lost(seen.node))
         if not is_overdue:
+            if overdue_s >= UNBEGUN_S and seen.state is ReplicaState.RUNNING:
+                send_signal(self._config.connection(), pod, "KILL", self._config.timeout_s)
             return seen
         self._api.delete(attempt.path("pods", about["name"]), grace_s=0, uid=about["uid"])
         return self._with_removal(attempt, about["name"], seen, is_ending=is_ending)
