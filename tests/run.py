@@ -44,7 +44,10 @@ WITH_CLIENTS = "tests/clients"
 WITH_FRAMEWORKS = "tests/frameworks"
 """Jobs with the frameworks' own libraries: a part of its own, since these are large and busy."""
 WITH_KUBERNETES = "tests/jobs/backends/kubernetes"
-"""Tests on a real Kubernetes: a part of its own, since all of them share one, which is built first."""
+"""Tests on a real Kubernetes: a part of its own, since all of them share one, which is built first.
+
+Some of them have a database, unlike the others in the folder around it.
+"""
 WITHOUT_DATABASE = (
     "tests/jobs/dialects",
     "tests/jobs/backends",

@@ -26,7 +26,7 @@ import httpx
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
-from jobs.backends.kubernetes.client.connection import Connection, from_settings
+from jobs.backends.kubernetes.client.connection import ApiConnection, from_settings
 from jobs.node import kernel
 from tests.kubernetes import build, inside, keys
 from tests.waiting import wait_for
@@ -77,7 +77,7 @@ class Cluster:
     namespace: int
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ApiConnection:
         """An admin's."""
         return from_settings(self.server, token=self.token, ca=self.ca)
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from jobs.backends.kubernetes.client.connection import (
-    Connection,
+    ApiConnection,
     from_kubeconfig,
     from_settings,
     in_cluster,
@@ -154,7 +154,7 @@ class KubernetesConfig(Settings):
         """Return the setting by which the API server is reached."""
         return "url" if self.url else "kubeconfig"
 
-    def connection(self) -> Connection:
+    def connection(self) -> ApiConnection:
         """Return the connection to the API server.  Raises Unreachable."""
         if self.url:
             return from_settings(self.url, token=self.token, ca=self.ca)

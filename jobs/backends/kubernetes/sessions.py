@@ -21,7 +21,7 @@ from typing import Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import ApiError
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.exec import ExecEnd, ExecStream, open_exec
 from jobs.backends.kubernetes.client.port_forward import open_port
 from jobs.backends.remote import bundle
@@ -74,7 +74,7 @@ class ContainerRef:
     container: str
 
 
-async def begin(connection: Connection, ref: ContainerRef, wanted: SessionRequest) -> ContainerSession:
+async def begin(connection: ApiConnection, ref: ContainerRef, wanted: SessionRequest) -> ContainerSession:
     """Begin a session in a running container.  Raises NoEntry or Unreachable."""
     identifier = secrets.token_hex(16)
     argv = _program(wanted)
@@ -112,7 +112,7 @@ async def begin(connection: Connection, ref: ContainerRef, wanted: SessionReques
         raise
 
 
-async def connect(connection: Connection, ref: ContainerRef, host: str, port: int) -> socket.socket:
+async def connect(connection: ApiConnection, ref: ContainerRef, host: str, port: int) -> socket.socket:
     """Return a connection to a port of the pod's own.  Raises NoEntry or Unreachable."""
     if host not in _LOCAL | {ref.pod} or not 0 < port < 1 << 16:
         raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
@@ -229,11 +229,11 @@ class ContainerSession:
     def _order(self, order: Coroutine[None, None, None]) -> None:
         """Send an order; a session that has ended takes none."""
 
-        async def sent() -> None:
+        async def send() -> None:
             with contextlib.suppress(BrokenPipeError):
                 await order
 
-        task = asyncio.ensure_future(sent())
+        task = asyncio.ensure_future(send())
         self._orders.add(task)
         task.add_done_callback(self._orders.discard)
 
@@ -252,7 +252,7 @@ def _program(wanted: SessionRequest) -> list[str]:
 
 
 async def _open(
-    connection: Connection, ref: ContainerRef, argv: list[str], *, tty: bool = False
+    connection: ApiConnection, ref: ContainerRef, argv: list[str], *, tty: bool = False
 ) -> ExecStream:
     try:
         return await open_exec(connection, ref.namespace, ref.pod, ref.container, argv, tty=tty)

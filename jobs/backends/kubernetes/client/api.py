@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 import httpx
 
 from jobs.backends.base import Unreachable
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.http_clients import client_for
 
 Object = dict[str, Any]
@@ -38,7 +38,7 @@ class Expired(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class RefusedField:
     """A reason for which an object was refused: the field's path, as in `spec.template.spec`, and a text."""
 
     field: str
@@ -49,7 +49,7 @@ class Cause:
 class ApiError(Exception):
     """The apiserver refused a request: HTTP `status`, its `reason` (a word), `message` and `causes`."""
 
-    def __init__(self, status: int, reason: str, message: str, causes: tuple[Cause, ...] = ()) -> None:
+    def __init__(self, status: int, reason: str, message: str, causes: tuple[RefusedField, ...] = ()) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status, self.reason, self.message, self.causes = status, reason, message, causes
 
@@ -78,7 +78,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchEvent:
     """A change that a watch reports: ADDED, MODIFIED, DELETED, or BOOKMARK, which only has a version."""
 
     kind: str
@@ -96,7 +96,7 @@ class Api:
     Paths are those of the API, as `/api/v1/namespaces/x/pods/y`; see `path` for names that others chose.
     """
 
-    def __init__(self, connection: Connection, timeout_s: float = 10) -> None:
+    def __init__(self, connection: ApiConnection, timeout_s: float = 10) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
         name = connection.server_name
@@ -126,7 +126,7 @@ class Api:
         return self._ask("POST", path, {"dryRun": "All"} if dry_run else {}, body)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Object:
-        """Change the given fields of an object (a JSON merge patch); None removes one."""
+        """WatchEvent the given fields of an object (a JSON merge patch); None removes one."""
         return self._ask("PATCH", path, {}, body, "application/merge-patch+json")
 
     def delete(
@@ -152,7 +152,7 @@ class Api:
 
     def watch(
         self, path: str, resource_version: str, *, labels: str = "", fields: str = "", timeout_s: int = 300
-    ) -> Iterator[Change]:
+    ) -> Iterator[WatchEvent]:
         """Yield the changes since a version, for `timeout_s` at the most.
 
         Raises Expired where the version is too old, Unreachable where the connection breaks.
@@ -168,7 +168,7 @@ class Api:
                 event = _parse(line)
                 if event.get("type") == "ERROR":
                     _raise_status(event.get("object") or {})
-                yield Change(str(event.get("type")), event["object"])
+                yield WatchEvent(str(event.get("type")), event["object"])
 
     def read_log(
         self,
@@ -251,7 +251,7 @@ class Api:
             raise_refusal(self._connection, where, answer.status_code, answer.content)
 
 
-def raise_refusal(connection: Connection, where: str, status: int, text: bytes) -> NoReturn:
+def raise_refusal(connection: ApiConnection, where: str, status: int, text: bytes) -> NoReturn:
     """Raise what an answer with this HTTP status and text says: it refuses only in an apiserver's form."""
     if status == HTTPStatus.UNAUTHORIZED:
         connection.credentials.forget()
@@ -290,7 +290,7 @@ def _raise_status(status: Mapping[str, Any]) -> NoReturn:
     if code == HTTPStatus.TOO_MANY_REQUESTS or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Unreachable(message)
     causes = tuple(
-        Cause(str(each.get("field", "")), str(each.get("reason", "")), str(each.get("message", "")))
+        RefusedField(str(each.get("field", "")), str(each.get("reason", "")), str(each.get("message", "")))
         for each in (status.get("details") or {}).get("causes") or ()
     )
     raise ApiError(code, str(status.get("reason", "")), message, causes)

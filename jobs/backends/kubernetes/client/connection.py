@@ -1,6 +1,6 @@
-"""Where a cluster's apiserver is, whom to trust there, and who the console is.
+"""The connection to a cluster's apiserver: its address, the trusted CA and the console's credentials.
 
-Made from settings, from a kubeconfig file or from the account of the pod in which the console runs.
+It is made from settings, from a kubeconfig file or from the account of the pod in which the console runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InvalidConnection(NoCredentials):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ApiConnection:
     """An apiserver by its URL, the certificates (PEM) that it is trusted by, and the console's credentials.
 
     Without `ca` the certificates count that this machine trusts.  `server_name` is what its certificate is
@@ -84,16 +84,16 @@ class Connection:
         return context
 
 
-def from_settings(server: str, *, token: str = "", token_file: str = "", ca: str = "") -> Connection:
+def from_settings(server: str, *, token: str = "", token_file: str = "", ca: str = "") -> ApiConnection:
     """Return the connection that an admin has set, with a token or the file of one.
 
     Raises InvalidConnection.
     """
     credentials = TokenFile(Path(token_file)) if token_file else Token(token)
-    return Connection(server.rstrip("/"), ca, credentials)
+    return ApiConnection(server.rstrip("/"), ca, credentials)
 
 
-def in_cluster(account: Path = SERVICE_ACCOUNT) -> Connection:
+def in_cluster(account: Path = SERVICE_ACCOUNT) -> ApiConnection:
     """Return the connection of the pod in which the console runs.  Raises InvalidConnection elsewhere."""
     host, port = (
         os.environ.get("KUBERNETES_SERVICE_HOST", ""),
@@ -102,10 +102,10 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Connection:
     if not host:
         raise InvalidConnection("The console does not run in a pod: KUBERNETES_SERVICE_HOST is not set")
     address = f"[{host}]" if ":" in host else host
-    return Connection(f"https://{address}:{port}", _read(account / "ca.crt"), TokenFile(account / "token"))
+    return ApiConnection(f"https://{address}:{port}", _read(account / "ca.crt"), TokenFile(account / "token"))
 
 
-def from_kubeconfig(path: Path, context: str = "") -> Connection:
+def from_kubeconfig(path: Path, context: str = "") -> ApiConnection:
     """Return the connection of a context in a kubeconfig file, the file's current one by default.
 
     Raises InvalidConnection for a file that can't be read and for what the console does not support.
@@ -124,7 +124,7 @@ def from_kubeconfig(path: Path, context: str = "") -> Connection:
         raise InvalidConnection(f"{path}: insecure-skip-tls-verify is not supported; name the cluster's CA")
     if cluster.get("proxy-url"):
         raise InvalidConnection(f"{path}: proxy-url is not supported")
-    return Connection(
+    return ApiConnection(
         str(cluster.get("server", "")).rstrip("/"),
         _data_or_file(path, cluster, "certificate-authority"),
         _credentials(path, user),

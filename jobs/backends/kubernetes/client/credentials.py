@@ -1,4 +1,4 @@
-"""Who the console is to an apiserver: a token, a file of one, a certificate, or what a program prints."""
+"""Credentials of the console at an apiserver: a token, its file, a certificate, or a program's output."""
 
 from __future__ import annotations
 

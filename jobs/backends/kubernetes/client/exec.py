@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client import api
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.websocket import CHUNK, Stream, messages, open_socket
 
 _STDIN, _STDOUT, _STDERR, _STATUS, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
@@ -87,7 +87,7 @@ class ExecStream:
         end = ExecEnd()
         async for channel, data in messages(self._socket):
             if channel in self._streams:
-                await self._streams[channel].put(data)
+                await self._streams[channel].add(data)
             elif channel == _STATUS:
                 end = parse_end(data)
         for stream in self._streams.values():
@@ -96,7 +96,7 @@ class ExecStream:
 
 
 async def open_exec(
-    connection: Connection,
+    connection: ApiConnection,
     namespace: str,
     pod: str,
     container: str,
@@ -124,7 +124,7 @@ async def open_exec(
 
 
 async def run(
-    connection: Connection,
+    connection: ApiConnection,
     namespace: str,
     pod: str,
     container: str,

@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.credentials import Certificate
 
 KEEPALIVE: Final = (
@@ -22,11 +22,11 @@ KEEPALIVE: Final = (
 
 _IDLE: Final = httpx.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30)
 
-_clients: Final[dict[tuple[int, Connection, Certificate | None], httpx.Client]] = {}
+_clients: Final[dict[tuple[int, ApiConnection, Certificate | None], httpx.Client]] = {}
 """By process, as children share none.  Making a TLS context takes longer than a request."""
 
 
-def client_for(connection: Connection, timeout_s: float) -> httpx.Client:
+def client_for(connection: ApiConnection, timeout_s: float) -> httpx.Client:
     """Return the client of a connection with its present certificate.  Raises Unreachable."""
     certificate = connection.certificate(timeout_s)
     key = (os.getpid(), connection, certificate)

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from jobs.backends.kubernetes.client import api
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.websocket import CHUNK, messages, open_socket
 
 SETTLE_S: Final = 0.2
@@ -29,7 +29,7 @@ _pumps: set[asyncio.Task[None]] = set()
 
 
 async def open_port(
-    connection: Connection, namespace: str, pod: str, port: int, *, timeout_s: float = 10
+    connection: ApiConnection, namespace: str, pod: str, port: int, *, timeout_s: float = 10
 ) -> socket.socket:
     """Return a connected, non-blocking socket to a port of a pod; its bytes pass through this event loop.
 

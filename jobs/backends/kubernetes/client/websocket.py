@@ -14,7 +14,7 @@ from websockets.typing import Subprotocol
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client import api
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.http_clients import KEEPALIVE
 
 PING_S: Final = 20.0
@@ -24,7 +24,7 @@ HIGH: Final = 512 * 1024
 
 
 async def open_socket(
-    connection: Connection,
+    connection: ApiConnection,
     path: str,
     params: Sequence[tuple[str, str]],
     protocols: Sequence[str],
@@ -64,7 +64,7 @@ async def open_socket(
     return made
 
 
-def _prepare(connection: Connection, timeout_s: float) -> tuple[dict[str, str], object]:
+def _prepare(connection: ApiConnection, timeout_s: float) -> tuple[dict[str, str], object]:
     """Return the headers and the TLS context, for which a program may be run."""
     context = None
     if connection.server.startswith("https:"):
@@ -73,7 +73,7 @@ def _prepare(connection: Connection, timeout_s: float) -> tuple[dict[str, str], 
 
 
 class Stream:
-    """What was received on a channel and not read yet."""
+    """The received and unread bytes of a channel."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -82,7 +82,7 @@ class Stream:
         self._has_room = asyncio.Event()
         self._has_room.set()
 
-    async def put(self, data: bytes) -> None:
+    async def add(self, data: bytes) -> None:
         """Add bytes; returns when there is room for more."""
         if self._ended:
             return

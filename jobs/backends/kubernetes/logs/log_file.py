@@ -45,7 +45,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOE
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class LogPosition:
     """The time of an entry, and the byte of the output at which it begins; "" and 0 at the beginning."""
 
     time: str = ""
@@ -53,12 +53,12 @@ class Position:
     is_complete: bool = False
 
 
-def read_position(log: Path) -> Position:
+def read_position(log: Path) -> LogPosition:
     """Return from where the copy of a log goes on."""
     words = (attempts.read_text(_position_path(log)) or "").split()
     if len(words) < 2:
-        return Position()
-    return Position("" if words[0] == "-" else words[0], int(words[1]), words[2:] == [_COMPLETE])
+        return LogPosition()
+    return LogPosition("" if words[0] == "-" else words[0], int(words[1]), words[2:] == [_COMPLETE])
 
 
 class LogFile:
@@ -70,7 +70,7 @@ class LogFile:
         self.position = read_position(log)
         self._size = os.fstat(file).st_size
         if self._size < self.position.offset:  # the machine has lost the last bytes
-            self.position = Position()
+            self.position = LogPosition()
         self._noted_at = time.monotonic()
 
     @property
@@ -94,7 +94,7 @@ class LogFile:
     def complete(self) -> None:
         """Note that nothing comes any more."""
         position = self.position
-        self.position = Position(position.time, position.offset, is_complete=True)
+        self.position = LogPosition(position.time, position.offset, is_complete=True)
         self._note()
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class LogFile:
         size, data, position = self._size, [], self.position
         for piece in pieces:
             if piece.is_first and piece.time > position.time:
-                position = Position(piece.time, size)
+                position = LogPosition(piece.time, size)
                 self._times.mark(size, _milliseconds(piece.time))
             data.append(piece.data)
             size += len(piece.data)
@@ -147,7 +147,9 @@ def open_log(log: Path) -> Iterator[LogFile | None]:
 class _Skipper:
     """Passes on what comes after the bytes that the copy has already."""
 
-    def __init__(self, position: Position, read: Callable[[int, int], bytes], *, is_unbroken: bool) -> None:
+    def __init__(
+        self, position: LogPosition, read: Callable[[int, int], bytes], *, is_unbroken: bool
+    ) -> None:
         self._read = read
         self._is_unbroken = is_unbroken
         self._at = position.offset

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import ApiError
-from jobs.backends.kubernetes.client.connection import Connection
+from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.exec import open_exec
 from jobs.backends.kubernetes.objects.pods import MAIN
 
@@ -18,7 +18,7 @@ _SEND: Final = 'kill -s "$1" -- -1'
 """To every process in the pod but its first, which only waits, and the shell's own."""
 
 
-def send_signal(connection: Connection, pod: dict[str, Any], name: str, timeout_s: float) -> None:
+def send_signal(connection: ApiConnection, pod: dict[str, Any], name: str, timeout_s: float) -> None:
     """Send a signal to a replica's processes, if its container runs and has a shell."""
     if name not in SIGNALS:
         return
@@ -26,7 +26,7 @@ def send_signal(connection: Connection, pod: dict[str, Any], name: str, timeout_
         asyncio.run(asyncio.wait_for(_send(connection, pod["metadata"], name), timeout_s))
 
 
-async def _send(connection: Connection, about: dict[str, Any], name: str) -> None:
+async def _send(connection: ApiConnection, about: dict[str, Any], name: str) -> None:
     argv = ["/bin/sh", "-c", _SEND, "sh", name]
     stream = await open_exec(connection, about["namespace"], about["name"], MAIN, argv, stdin=False)
     try:

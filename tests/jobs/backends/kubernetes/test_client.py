@@ -15,8 +15,8 @@ import pytest
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client import api, connection, credentials
-from jobs.backends.kubernetes.client.api import Api, ApiError, Change, Expired, NotConnected
-from jobs.backends.kubernetes.client.connection import Connection, InvalidConnection
+from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, NotConnected, WatchEvent
+from jobs.backends.kubernetes.client.connection import ApiConnection, InvalidConnection
 from jobs.backends.kubernetes.client.credentials import (
     Certificate,
     ClientCertificate,
@@ -104,7 +104,7 @@ def test_watch_yields_changes_since_a_version(kubernetes: Cluster, maps: str) ->
     kubernetes.api.create(maps, config_map("one"))
     kubernetes.api.patch(f"{maps}/one", {"data": {"text": "a\u2028b"}})
     kubernetes.api.delete(f"{maps}/one")
-    changes: list[Change] = []
+    changes: list[WatchEvent] = []
     for change in kubernetes.api.watch(maps, since, labels="of=test", timeout_s=30):
         changes.append(change)
         if change.kind == "DELETED":
@@ -151,7 +151,7 @@ def token_of(kubernetes: Cluster, namespace: str, **spec: Any) -> str:
 # --- credentials ---------------------------------------------------------------------------------------
 
 
-def who(connection: Connection) -> str:
+def who(connection: ApiConnection) -> str:
     """Return as whom a connection is known: whoever is unknown may not ask."""
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     spec = {"nonResourceAttributes": {"path": "/nowhere", "verb": "get"}}
@@ -331,7 +331,7 @@ def test_no_repr_shows_a_secret(kubernetes: Cluster) -> None:
 
 
 @contextlib.contextmanager
-def answering(status: int, text: str, *, silent: bool = False) -> Iterator[Connection]:
+def answering(status: int, text: str, *, silent: bool = False) -> Iterator[ApiConnection]:
     """Give a server that gives everybody this answer: what a proxy or a busy apiserver would say."""
     speaks = threading.Event()
     if not silent:
@@ -358,7 +358,7 @@ def answering(status: int, text: str, *, silent: bool = False) -> Iterator[Conne
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield Connection(f"http://127.0.0.1:{server.server_address[1]}")
+            yield ApiConnection(f"http://127.0.0.1:{server.server_address[1]}")
         finally:
             speaks.set()
             server.shutdown()
@@ -396,7 +396,7 @@ def test_nobody_there_is_certainly_not_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(NotConnected):
-        Api(Connection(f"http://127.0.0.1:{port}")).create("/api/v1/namespaces", {})
+        Api(ApiConnection(f"http://127.0.0.1:{port}")).create("/api/v1/namespaces", {})
 
 
 def test_watch_whose_connection_breaks_is_unreachable() -> None:

@@ -10,12 +10,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import serve as websocket_server
+from websockets.typing import Subprotocol
 
 from jobs.access.folders.client import FolderClient
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes import sessions
-from jobs.backends.kubernetes.client.connection import Connection
-from jobs.backends.kubernetes.client.exec import run
+from jobs.backends.kubernetes.client.connection import ApiConnection
+from jobs.backends.kubernetes.client.exec import ExecEnd, open_exec, run
 from jobs.backends.kubernetes.sessions import ContainerRef, ContainerSession
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from tests.jobs.backends.beside import carry_in, carry_out, everything, until
@@ -232,7 +235,9 @@ async def test_unreachable_apiserver_is_unreachable(here: ContainerRef) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable):
-        await sessions.begin(Connection(f"http://127.0.0.1:{port}"), here, SessionRequest(SessionKind.SHELL))
+        await sessions.begin(
+            ApiConnection(f"http://127.0.0.1:{port}"), here, SessionRequest(SessionKind.SHELL)
+        )
 
 
 async def test_connect_reaches_a_port_of_the_pod(kubernetes: Cluster, here: ContainerRef) -> None:
@@ -256,3 +261,42 @@ async def test_connect_reaches_nothing_else(
     with pytest.raises(NoEntry) as refused:
         await sessions.connect(kubernetes.connection, here, host, port)
     assert refused.value.barrier is Barrier.NOT_ITS_OWN
+
+
+# --- a newer protocol --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def newer_apiserver() -> AsyncIterator[tuple[ApiConnection, list[bytes]]]:
+    """A stand-in for an apiserver since 1.30, which there is none of here: `cat` by v5.channel.k8s.io."""
+    messages: list[bytes] = []
+
+    async def serve(socket: ServerConnection) -> None:
+        async for message in socket:
+            assert isinstance(message, bytes)
+            messages.append(message)
+            if message[:1] == b"\0":
+                await socket.send(b"\1" + message[1:])
+            if message == b"\xff\0":
+                await socket.send(b"\3" + b'{"status": "Success"}')
+                return
+
+    protocols = [Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io")]
+    async with websocket_server(serve, "127.0.0.1", 0, subprotocols=protocols) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield ApiConnection(f"http://127.0.0.1:{port}"), messages
+
+
+async def test_newer_apiserver_is_told_of_the_input_s_end() -> None:
+    async with newer_apiserver() as (connection, messages):
+        stream = await open_exec(connection, "space", "pod", "main", ["cat"])
+        assert stream.can_end_input
+        await stream.write(b"some\n")
+        await stream.write_eof()
+        assert await stream.read(100) == b"some\n"
+        assert await stream.read(100) == b""
+        assert await stream.wait() == ExecEnd(0)
+        await stream.close()
+        assert messages == [b"\0some\n", b"\xff\0"]
+        with pytest.raises(BrokenPipeError):
+            await stream.write(b"more")

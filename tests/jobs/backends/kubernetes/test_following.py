@@ -21,12 +21,9 @@ def changed(bench: KubernetesBench) -> Iterator[threading.Event]:
     """Set whenever the cluster of the bench has changed, while it is followed."""
     assert isinstance(bench.backend, Following)
     ended, changed = threading.Event(), threading.Event()
-    thread = threading.Thread(target=bench.backend.follow, args=[ended, changed.set])
-    thread.start()
+    threading.Thread(target=bench.backend.follow, args=[ended, changed.set], daemon=True).start()
     yield changed
-    ended.set()
-    bench.backend.submit(bench.submission())  # a change, which wakes it
-    thread.join()
+    ended.set()  # it ends at the next change
 
 
 def log(bench: KubernetesBench, handle: Handle, index: int = 0) -> Path:
