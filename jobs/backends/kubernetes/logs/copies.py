@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from jobs.backends.kubernetes.client.api import Api, ApiError, Silent, path
 from jobs.backends.kubernetes.logs.entries import NotALog
 from jobs.backends.kubernetes.logs.log_file import LogFile, open_log, read_position
 from jobs.backends.kubernetes.sessions import ContainerRef
+from jobs.backends.kubernetes.status.replicas import TIME_LIMIT, read_pod
 
 PAUSES_S: Final = (0.1, 0.3, 1.0, 2.0)
 """Pauses after failures, the last one again and again: what is rotated meanwhile is lost."""
@@ -84,9 +86,15 @@ def has_ended(api: Api, ref: ContainerRef, *, was_there: bool = True) -> bool:
 
 
 def is_over(pod: dict[str, Any], container: str) -> bool:
-    """Return whether a container of a pod has ended."""
-    state = container_state(pod, container)
-    return "terminated" in state or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    """Return whether a container of a pod has ended.
+
+    In Kubernetes 1.20 a pod beyond its time limit has failed, with a container that runs: it may write until
+    its grace period is over.
+    """
+    state, status = container_state(pod, container), pod.get("status") or {}
+    if status.get("reason") == TIME_LIMIT and "running" in state:
+        return read_pod(pod, 0, time.time()).has_ended
+    return "terminated" in state or status.get("phase") in ("Succeeded", "Failed")
 
 
 def container_state(pod: dict[str, Any], container: str) -> dict[str, Any]:

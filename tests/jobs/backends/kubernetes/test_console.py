@@ -97,8 +97,8 @@ class Console:
         faults = self.folder / point
         faults.mkdir()
         (faults / point).write_text("STOP")
-        told = {"kubernetes": self.settings, "home": str(self.folder), "submission": as_told(submission)}
-        told["submission"]["workspace"] = submission.workspace
+        named = {**as_told(submission), "workspace": submission.workspace}
+        told = {"kubernetes": self.settings, "home": str(self.folder), "submission": named}
         self.frozen.append(submitter(told, faults))
         wait_for(lambda: not (faults / point).exists(), 60)
 
