@@ -32,7 +32,7 @@ from jobs.backends.base import (
 from jobs.backends.kubernetes import nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Attempt, core_path
+from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef, core_path
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.follower import Follower
 from jobs.backends.kubernetes.logs.log_file import read_position
@@ -89,12 +89,12 @@ class KubernetesBackend:
                 key = claim["metadata"]["name"]
                 state = attempt_objects.state_of(claim)
                 if key in found and state not in (ClaimState.PREPARING, ClaimState.FORGOTTEN):
-                    found[key] = [Attempt(namespace, key).handle]
+                    found[key] = [AttemptRef(namespace, key).handle]
         return found
 
     def submit(self, submission: Submission) -> Handle:
         """See `base.Backend`.  The job is held until `release`, which creates its pods."""
-        attempt = Attempt(self._config.namespace_of(submission.workspace), submission.key)
+        attempt = AttemptRef(self._config.namespace_of(submission.workspace), submission.key)
         is_new = read_record(self._folder(attempt)) is None
         try:
             self._submit(attempt, submission)
@@ -109,7 +109,7 @@ class KubernetesBackend:
         """See `base.HeldSubmission`.  What a quota refuses now is created by a later observation."""
         api = self._api
         submitter = Submitter(api, self._config)
-        for attempt in map(Attempt.of, handles):
+        for attempt in map(AttemptRef.of, handles):
             with suppress(ApiError):
                 claim = submitter.find_claim(attempt)
                 if claim is None:
@@ -125,10 +125,10 @@ class KubernetesBackend:
         replicas' ends have decided is deleted.
         """
         found: dict[Handle, Observation | Gone | Unseen] = {}
-        live: list[Attempt] = []
+        live: list[AttemptRef] = []
         for handle in handles:
             try:
-                attempt = Attempt.of(handle)
+                attempt = AttemptRef.of(handle)
             except InvalidKey:
                 found[handle] = Gone.GONE
                 continue
@@ -153,7 +153,7 @@ class KubernetesBackend:
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.  From now on no container of the attempt starts."""
         try:
-            attempt = Attempt.of(handle)
+            attempt = AttemptRef.of(handle)
         except InvalidKey:
             return
         folder = self._folder(attempt)
@@ -214,7 +214,7 @@ class KubernetesBackend:
         """See `sessions.Enterable`.  A pod knows itself by its address and by its host name."""
         folder, name, ref = self._find_container(handle, replica)
         known = records.read_status(folder).replicas.get(name)
-        key = Attempt.of(handle).key
+        key = AttemptRef.of(handle).key
         own = ref.pod.removeprefix(f"{key}-")
         if host in (own, f"{own}.{key}") or (known is not None and host == known.address != ""):
             host = "localhost"
@@ -230,7 +230,7 @@ class KubernetesBackend:
     def _find_replica(self, handle: Handle, replica: ReplicaRef) -> tuple[Path, str, ContainerRef] | None:
         """Return the attempt's folder, the replica's name in files and its container, None without one."""
         try:
-            attempt = Attempt.of(handle)
+            attempt = AttemptRef.of(handle)
         except InvalidKey:
             return None
         folder = self._folder(attempt)
@@ -254,12 +254,14 @@ class KubernetesBackend:
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`.  The claim stays as a tombstone, without which a late submitter would start it.
 
-        Tombstones of earlier months are removed.
+        Tombstones of earlier months are removed, and claims that were never released.
         """
-        attempt = Attempt.of(handle)
+        attempt = AttemptRef.of(handle)
         api = self._api
         try:
-            Submitter(api, self._config).bury(attempt)
+            submitter = Submitter(api, self._config)
+            submitter.bury(attempt)
+            submitter.remove_strays(attempt, time.time())
             self._remove_objects(api, attempt)
             folder = self._folder(attempt)
             remove_folder(folder)
@@ -292,7 +294,7 @@ class KubernetesBackend:
         lacking = rights.find_lacking(self._api, self._config)
         return CheckReport(tuple(node.name for node in found.nodes if node.schedulable), tuple(lacking))
 
-    def _submit(self, attempt: Attempt, submission: Submission) -> None:
+    def _submit(self, attempt: AttemptRef, submission: Submission) -> None:
         """Submit an attempt that this or another worker may have submitted before."""
         api = self._api
         submitter = Submitter(api, self._config)
@@ -313,7 +315,7 @@ class KubernetesBackend:
         """Raise NotSubmitted where the job does not fit now: not all of its pods would be placed at once."""
         nodes.check_room(submission.spec, self.inventory())
 
-    def _create_checkpoints(self, api: Api, attempt: Attempt, submission: Submission) -> None:
+    def _create_checkpoints(self, api: Api, attempt: AttemptRef, submission: Submission) -> None:
         """Create the claim for the job's checkpoints, unless an earlier attempt has."""
         claim = attempt_objects.checkpoint_claim(submission, self._config)
         if claim is None:
@@ -324,12 +326,12 @@ class KubernetesBackend:
             if not error.is_conflict:
                 raise
 
-    def _remove_checkpoints(self, api: Api, attempt: Attempt) -> None:
+    def _remove_checkpoints(self, api: Api, attempt: AttemptRef) -> None:
         """Remove what a job has saved, with the last of its attempts."""
         job_id = attempt.key.split("-")[1]
         api.delete(attempt.path("persistentvolumeclaims", checkpoint_name(attempt.installation, job_id)))
 
-    def _remove_objects(self, api: Api, attempt: Attempt) -> None:
+    def _remove_objects(self, api: Api, attempt: AttemptRef) -> None:
         """Remove all of an attempt but its claim."""
         submitter = Submitter(api, self._config)
         selector = f"{KEY_LABEL}={attempt.key}"
@@ -339,7 +341,7 @@ class KubernetesBackend:
         api.delete(f"{policies}/{attempt.key}")
         api.delete(attempt.path("services", attempt.key))
 
-    def _list_pods(self, api: Api, live: Sequence[Attempt]) -> tuple[dict[str, dict[str, Object]], str]:
+    def _list_pods(self, api: Api, live: Sequence[AttemptRef]) -> tuple[dict[str, dict[str, Object]], str]:
         """Return the pods of attempts by key and name, by one call, and the list's resource version."""
         if len(live) <= KEYS_AT_ONCE:
             labels = f"{KEY_LABEL} in ({','.join(sorted(each.key for each in live))})"
@@ -387,7 +389,7 @@ class KubernetesBackend:
             except Expired as error:
                 raise Unreachable(str(error)) from error
 
-    def _folder(self, attempt: Attempt) -> Path:
+    def _folder(self, attempt: AttemptRef) -> Path:
         return attempts.attempt_folder(self._config.root, attempt.key)
 
 

@@ -22,14 +22,14 @@ _HANDLE: Final = re.compile(r"(?P<namespace>[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)/
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptRef:
     """A parsed handle: the namespace of the attempt's objects, and its key, which is their name."""
 
     namespace: str
     key: str
 
     @classmethod
-    def of(cls, handle: Handle) -> Attempt:
+    def of(cls, handle: Handle) -> AttemptRef:
         """Parse a handle.  Raises InvalidKey for one of another backend."""
         match = _HANDLE.fullmatch(handle)
         if match is None or not is_key(match["key"]):

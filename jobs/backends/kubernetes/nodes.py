@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Gpu, Inventory, NodeSeen, NotSubmitted, QueuedJob
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import KEY_LABEL, Attempt
+from jobs.backends.kubernetes.handles import KEY_LABEL, AttemptRef
 from jobs.backends.remote.attempts import is_key
 from jobs.dialects import amounts
 from jobs.dialects.kubeflow.resources import quantity
@@ -150,7 +150,7 @@ def _jobs(pods: Iterable[Object], config: KubernetesConfig) -> Iterator[QueuedJo
             name=name,
             user=namespace,
             running=any((pod.get("status") or {}).get("phase") == "Running" for pod in members),
-            handle=Attempt(namespace, key).handle if is_key(key) else None,
+            handle=AttemptRef(namespace, key).handle if is_key(key) else None,
             cpu_milli=total.cpu_milli,
             memory_mib=total.memory_mib,
             gpus={"": gpus} if gpus else {},
@@ -163,7 +163,7 @@ def _jobs(pods: Iterable[Object], config: KubernetesConfig) -> Iterator[QueuedJo
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of a node while a job is placed."""
+    """Free resources of a node while a job is placed."""
 
     node: NodeSeen
     left: Requested = field(default_factory=Requested)
@@ -187,17 +187,17 @@ class _Room:
 def check_room(spec: JobSpec, inventory: Inventory) -> None:
     """Raise NotSubmitted where the job does not fit beside what runs now."""
     usable = [node for node in inventory.nodes if node.schedulable]
-    if (short := _place(spec, usable)) is not None:
+    if (short := _find_shortage(spec, usable)) is not None:
         resource, wanted = short
-        free = sum(_amount(_left(node), resource) for node in usable)
-        asked = sum(_wanted(role, resource) * role.replicas for role in spec.roles)
+        free = sum(_amount(_free_amounts(node), resource) for node in usable)
+        asked = sum(_requested_amount(role, resource) * role.replicas for role in spec.roles)
         params: Params = {"resource": resource, "wanted": asked if asked > free else wanted, "free": free}
         raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params))
 
 
-def _place(spec: JobSpec, nodes: Sequence[NodeSeen]) -> tuple[str, int] | None:
+def _find_shortage(spec: JobSpec, nodes: Sequence[NodeSeen]) -> tuple[str, int] | None:
     """Place the largest replicas first; return the resource that lacks for one, and its amount."""
-    rooms = [_Room(node, _left(node)) for node in nodes]
+    rooms = [_Room(node, _free_amounts(node)) for node in nodes]
     roles = sorted(spec.roles, key=lambda role: (-role.resources.gpus, -role.resources.cpu_milli))
     for role in roles:
         chosen, excluded = role.nodes.only, role.nodes.never
@@ -208,19 +208,19 @@ def _place(spec: JobSpec, nodes: Sequence[NodeSeen]) -> tuple[str, int] | None:
         ]
         for _replica in range(role.replicas):
             if not any(room.take(role) for room in allowed):
-                return _lacking(role, allowed)
+                return _find_lacking(role, allowed)
     return None
 
 
-def _lacking(role: RoleSpec, rooms: Sequence[_Room]) -> tuple[str, int]:
+def _find_lacking(role: RoleSpec, rooms: Sequence[_Room]) -> tuple[str, int]:
     for resource in ("gpu", "cpu_milli", "memory_mib"):
-        wanted = _wanted(role, resource)
+        wanted = _requested_amount(role, resource)
         if wanted > max((_amount(room.left, resource) for room in rooms), default=0):
             return resource, wanted
     return "cpu_milli", role.resources.cpu_milli
 
 
-def _left(node: NodeSeen) -> Requested:
+def _free_amounts(node: NodeSeen) -> Requested:
     return Requested(node.free_cpu_milli, node.free_memory_mib, len(node.free_gpus))
 
 
@@ -228,5 +228,5 @@ def _amount(left: Requested, resource: str) -> int:
     return left.gpus if resource == "gpu" else int(getattr(left, resource))
 
 
-def _wanted(role: RoleSpec, resource: str) -> int:
+def _requested_amount(role: RoleSpec, resource: str) -> int:
     return role.resources.gpus if resource == "gpu" else int(getattr(role.resources, resource))

@@ -20,7 +20,7 @@ from jobs.backends.base import (
 from jobs.backends.kubernetes import nodes
 from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import Attempt
+from jobs.backends.kubernetes.handles import AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects import checks
 from jobs.backends.kubernetes.objects.environment import Peers, replica_variables, shared_variables
@@ -100,7 +100,7 @@ def dry_run(
     api: Api, submission: Submission, config: KubernetesConfig, inventory: Callable[[], Inventory]
 ) -> Iterator[DryRunCheck]:
     """Yield whether the API server takes a pod of each role, and whether there is room now."""
-    attempt = Attempt(config.namespace_of(submission.workspace), submission.key)
+    attempt = AttemptRef(config.namespace_of(submission.workspace), submission.key)
     try:
         objects = attempt_objects.render(submission, config)
         Submitter(api, config).try_pods(attempt, objects)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import KEY_LABEL, Attempt
+from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
@@ -17,6 +17,9 @@ from jobs.faults import fault
 from jobs.states import Reason, ReasonCode
 
 Object = dict[str, Any]
+
+STRAY_S: Final = 7 * 24 * 3600
+"""A claim that was not released for so long never will be."""
 
 MONTH: Final = "%Y-%m"
 _INVALID: Final = frozenset({400, 422})
@@ -31,7 +34,7 @@ class Submitter:
         self._api = api
         self._config = config
 
-    def find_claim(self, attempt: Attempt) -> Object | None:
+    def find_claim(self, attempt: AttemptRef) -> Object | None:
         """Return an attempt's claim, None for none.  Raises ApiError or Unreachable."""
         try:
             return self._api.get(attempt.path("configmaps", attempt.key))
@@ -40,7 +43,7 @@ class Submitter:
                 raise
             return None
 
-    def try_pods(self, attempt: Attempt, objects: AttemptObjects) -> None:
+    def try_pods(self, attempt: AttemptRef, objects: AttemptObjects) -> None:
         """Have the API server check one pod of each role.  Raises Refused, NotSubmitted or Unreachable."""
         tried: set[str] = set()
         for item in objects.owned:
@@ -52,7 +55,7 @@ class Submitter:
                 except ApiError as error:
                     raise explain(error) from error
 
-    def submit(self, attempt: Attempt, objects: AttemptObjects, claim: Object | None) -> Object:
+    def submit(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object | None) -> Object:
         """Submit an attempt, held, whose claim another worker may have made; return the claim.
 
         Raises Unknown where the API server may have taken the submission, else ApiError or Unreachable.
@@ -66,7 +69,7 @@ class Submitter:
             fault("kubernetes.submitted")
         return claim
 
-    def release(self, attempt: Attempt, claim: Object) -> Object:
+    def release(self, attempt: AttemptRef, claim: Object) -> Object:
         """Release an attempt that is held, and create its objects; return the claim.
 
         Raises ApiError for what is refused now (a quota), and may be taken later, and Unreachable.
@@ -82,7 +85,7 @@ class Submitter:
             fault("kubernetes.released")
         return self.complete(attempt, claim)
 
-    def complete(self, attempt: Attempt, claim: Object) -> Object:
+    def complete(self, attempt: AttemptRef, claim: Object) -> Object:
         """Create the objects of a released attempt that are not there; return the claim.
 
         Raises ApiError or Unreachable like `release`.
@@ -101,7 +104,7 @@ class Submitter:
         fault("kubernetes.created")
         return done
 
-    def close(self, attempt: Attempt) -> None:
+    def close(self, attempt: AttemptRef) -> None:
         """Let no container of the attempt start any more.  Raises ApiError or Unreachable."""
         try:
             self._api.patch(attempt.path("configmaps", attempt.key), attempt_objects.end_patch())
@@ -109,7 +112,7 @@ class Submitter:
             if not error.is_absent:
                 raise
 
-    def bury(self, attempt: Attempt) -> None:
+    def bury(self, attempt: AttemptRef) -> None:
         """Leave nothing of a claim but its key, so that the attempt never starts again.
 
         Such claims of the months before the last are removed.  Raises ApiError or Unreachable.
@@ -126,14 +129,26 @@ class Submitter:
         selector = f"{label},{label} notin ({month},{before})"
         self._api.delete_many(attempt.path("configmaps"), labels=selector)
 
-    def remove_secrets(self, attempt: Attempt) -> None:
+    def remove_strays(self, attempt: AttemptRef, now: float) -> None:
+        """Remove claims of the namespace that were never released: their submitters died, or came too late.
+
+        With them goes what they own, such as Secrets.  Raises ApiError or Unreachable.
+        """
+        held = f"{attempt_objects.STATE_LABEL} in ({ClaimState.PREPARING},{ClaimState.SUBMITTED})"
+        labels = f"{held},{INSTALLATION_LABEL}={attempt.installation}"
+        for claim in self._api.list(attempt.path("configmaps"), labels=labels).items:
+            about = claim["metadata"]
+            if now - datetime.fromisoformat(about["creationTimestamp"]).timestamp() > STRAY_S:
+                self._api.delete(attempt.path("configmaps", about["name"]), uid=about["uid"])
+
+    def remove_secrets(self, attempt: AttemptRef) -> None:
         """Remove the attempt's Secrets and its code, which nothing needs that has begun."""
         for name in (attempt.key, pull_secret_name(attempt.key)):
             self._api.delete(attempt.path("secrets", name))
         selector = f"{KEY_LABEL}={attempt.key},!{attempt_objects.STATE_LABEL}"
         self._api.delete_many(attempt.path("configmaps"), labels=selector)
 
-    def _create_claim(self, attempt: Attempt, objects: AttemptObjects) -> Object:
+    def _create_claim(self, attempt: AttemptRef, objects: AttemptObjects) -> Object:
         path = attempt.path("configmaps")
         try:
             try:
@@ -148,17 +163,17 @@ class Submitter:
                 raise
         return self._api.get(attempt.path("configmaps", attempt.key))
 
-    def _namespace(self, attempt: Attempt) -> Object:
+    def _namespace(self, attempt: AttemptRef) -> Object:
         labels = {"job-console/installation": attempt.installation}
         about = {"name": attempt.namespace, "labels": labels}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
 
-    def _prepare(self, attempt: Attempt, objects: AttemptObjects, claim: Object) -> None:
+    def _prepare(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object) -> None:
         """Create what has to be there before the attempt is submitted."""
         for item in (*objects.secrets, *objects.parts):
             self._create(path_of(attempt.namespace, item), owned_by(item, claim))
 
-    def _hand_over(self, attempt: Attempt, objects: AttemptObjects, claim: Object) -> Object:
+    def _hand_over(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object) -> Object:
         """Submit the attempt, unless another worker has done so or ended it meanwhile."""
         path = attempt.path("configmaps", attempt.key)
         try:

@@ -138,8 +138,8 @@ class KubernetesBench:
     def close(self) -> None:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         for pod in self.pods():
-            self.api.delete(f"{path}/{pod['metadata']['name']}", grace_s=1)
-        wait_for(lambda: not self.pods(), 60, interval=ENGINE_S)
+            self.api.delete(f"{path}/{pod['metadata']['name']}", grace_s=0)
+        wait_for(lambda: not self.pods() and not self.processes(), 60, interval=ENGINE_S)
         wait_for(self.is_ready, 60, interval=ENGINE_S)
 
     def is_ready(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from jobs.backends import registry
 from jobs.backends.base import Handle
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import Attempt
+from jobs.backends.kubernetes.handles import AttemptRef
 from jobs.backends.remote.attempts import InvalidKey
 
 KUBERNETES = registry.find("kubernetes")
@@ -62,7 +62,9 @@ def test_workspaces_have_namespaces_of_their_own_unless_one_is_set() -> None:
     assert config.namespace_of("vision") == "job-console-vision"
     names = {config.namespace_of(slug) for slug in ("x" * 80, "x" * 81, "a_b", "a-b", "A-b", "a-b-")}
     assert len(names) == 6
-    assert all(Attempt(name, "inst-abc-1") == Attempt.of(Handle(f"{name}/inst-abc-1")) for name in names)
+    assert all(
+        AttemptRef(name, "inst-abc-1") == AttemptRef.of(Handle(f"{name}/inst-abc-1")) for name in names
+    )
     assert KubernetesConfig.from_settings(Path("/"), {"namespace": "lab"}).namespace_of("vision") == "lab"
 
 
@@ -72,9 +74,9 @@ def test_workspaces_have_namespaces_of_their_own_unless_one_is_set() -> None:
 )
 def test_handle_of_another_maker_is_refused(handle: str) -> None:
     with pytest.raises(InvalidKey):
-        Attempt.of(handle)  # type: ignore[arg-type]
+        AttemptRef.of(handle)  # type: ignore[arg-type]
 
 
 def test_handle_survives_being_stored() -> None:
-    attempt = Attempt("job-console-vision", "inst-abc-1")
-    assert Attempt.of(attempt.handle) == attempt
+    attempt = AttemptRef("job-console-vision", "inst-abc-1")
+    assert AttemptRef.of(attempt.handle) == attempt

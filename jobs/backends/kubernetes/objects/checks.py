@@ -1,4 +1,4 @@
-"""What a cluster refuses, found before anything is asked."""
+"""Checks of a submission before anything is asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(submission: Submission, config: KubernetesConfig) -> None:
     for role in spec.roles:
         if not (role.image or config.image):
             raise refusal("role_without_image", role=role.name)
-    for field in _unsupported(submission, config):
+    for field in _list_unsupported(submission, config):
         raise refusal("field", field=field)
 
 
@@ -48,7 +48,7 @@ def _secret_names(submission: Submission) -> Iterator[str]:
         yield from placeholders.list_references(spec.code.uri)
 
 
-def _unsupported(submission: Submission, config: KubernetesConfig) -> Iterator[str]:
+def _list_unsupported(submission: Submission, config: KubernetesConfig) -> Iterator[str]:
     """Yield the fields of the job that have no meaning here, but change what it does."""
     spec = submission.spec
     if spec.requirements.packages or spec.requirements.directory:

@@ -71,7 +71,9 @@ class Peers:
 
 def assign_ports(role: RoleSpec, span: tuple[int, int]) -> Ports:
     """Return the ports of each replica of the role, by label: fixed ones, and free ones from `span` on."""
-    fixed = {port.label: tuple(range(port.begin_at, port.begin_at + port.count)) for port in _fixed(role)}
+    fixed = {
+        port.label: tuple(range(port.begin_at, port.begin_at + port.count)) for port in _fixed_ports(role)
+    }
     taken = set(chain.from_iterable(fixed.values()))
     free = (port for port in range(span[0], LAST + 1) if port not in taken)
     implicit = [
@@ -83,7 +85,7 @@ def assign_ports(role: RoleSpec, span: tuple[int, int]) -> Ports:
     }
 
 
-def _fixed(role: RoleSpec) -> list[Port]:
+def _fixed_ports(role: RoleSpec) -> list[Port]:
     return [port for port in role.ports if port.begin_at]
 
 

@@ -1,4 +1,4 @@
-"""Where a role's pods may run: nodes, labels, GPU types, taints and priority."""
+"""Placement of a role's pods: nodes, labels, GPU types, taints and priority."""
 
 from __future__ import annotations
 

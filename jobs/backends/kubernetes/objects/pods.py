@@ -181,7 +181,7 @@ def _main(
         ],
         "resources": render_resources(role, config),
         "volumeMounts": list(mounts),
-        "securityContext": _restricted(config),
+        "securityContext": _security_context(config),
     }
     if role.ports:
         port = peers.ports[position][role.ports[0].label][0]
@@ -326,11 +326,11 @@ def _container(
         "workingDir": WORK,
         "resources": {"requests": amounts, "limits": amounts},
         "volumeMounts": list(mounts),
-        "securityContext": _restricted(config),
+        "securityContext": _security_context(config),
     }
 
 
-def _restricted(config: KubernetesConfig) -> Object:
+def _security_context(config: KubernetesConfig) -> Object:
     """Return what Kubernetes' restricted Pod Security Standard asks of a container."""
     found: Object = {"allowPrivilegeEscalation": False}
     if not config.allow_root:

@@ -107,7 +107,7 @@ def observe(
         return with_version(seen)
     is_ending = bool(status.ending) or stop is not None
     if started_at is None:
-        reason, phase = _waiting(every)
+        reason, phase = _explain_waiting(every)
         phase = Phase.STOPPING if is_ending else phase
         return with_version(Observation(State.PENDING, reason, phase, replicas, resumed=resumed))
     phase = Phase.STOPPING if is_ending else Phase.RUNNING
@@ -132,7 +132,7 @@ def with_version(seen: Observation) -> Observation:
     return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
 
 
-def _waiting(every: Sequence[ReplicaStatus]) -> tuple[Reason, Phase]:
+def _explain_waiting(every: Sequence[ReplicaStatus]) -> tuple[Reason, Phase]:
     """Return why an attempt has not begun: the first replica without a node, or the first that prepares."""
     waiting = [each for each in every if each.state is ReplicaState.WAITING]
     placeless = next((each for each in waiting if each.word and not each.node), None)

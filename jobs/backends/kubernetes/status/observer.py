@@ -14,7 +14,7 @@ from typing import Any, Final
 from jobs.backends.base import Gone, Observation, Unreachable, Unseen
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.handles import KEY_LABEL, Attempt, pod_name
+from jobs.backends.kubernetes.handles import KEY_LABEL, AttemptRef, pod_name
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
@@ -71,14 +71,14 @@ class Observer:
         self._now = time.time()
         self._submitter = Submitter(api, config)
 
-    def observe(self, attempt: Attempt, folder: Path, pods: Pods) -> Observation | Gone | Unseen:
+    def observe(self, attempt: AttemptRef, folder: Path, pods: Pods) -> Observation | Gone | Unseen:
         """Return the observation of an attempt with these pods, and act on it.  Raises Unreachable."""
         try:
             return self._observe(attempt, folder, pods)
         except ApiError as error:  # about this attempt, and not about the others
             return Unseen(str(error))
 
-    def stop(self, attempt: Attempt, folder: Path, pods: Pods) -> None:
+    def stop(self, attempt: AttemptRef, folder: Path, pods: Pods) -> None:
         """Begin to end an attempt as its stop request says.  Raises Unreachable."""
         try:
             self._submitter.close(attempt)
@@ -89,7 +89,7 @@ class Observer:
         except ApiError as error:
             raise Unreachable(str(error)) from error
 
-    def _observe(self, attempt: Attempt, folder: Path, pods: Pods) -> Observation | Gone:
+    def _observe(self, attempt: AttemptRef, folder: Path, pods: Pods) -> Observation | Gone:
         record = read_record(folder)
         if record is None:
             return Gone.GONE
@@ -122,7 +122,7 @@ class Observer:
 
     def _conclude(
         self,
-        attempt: Attempt,
+        attempt: AttemptRef,
         folder: Path,
         record: AttemptRecord,
         status: AttemptStatus,
@@ -164,7 +164,7 @@ class Observer:
         self._signal(pods, warning[0])
 
     def _without_uncopied(
-        self, attempt: Attempt, folder: Path, record: AttemptRecord, status: AttemptStatus
+        self, attempt: AttemptRef, folder: Path, record: AttemptRecord, status: AttemptStatus
     ) -> AttemptStatus:
         """Return the status in which ended replicas still run until their output is copied."""
         found = dict(status.replicas)
@@ -181,7 +181,7 @@ class Observer:
                 found[name] = replace(running, exit_code=None, signal=None)
         return replace(status, replicas=found)
 
-    def _is_copied(self, attempt: Attempt, folder: Path, name: str, pod: str) -> bool:
+    def _is_copied(self, attempt: AttemptRef, folder: Path, name: str, pod: str) -> bool:
         """Return whether the output of an ended replica is copied, and copy what is missing."""
         log = observation.log_path(folder, name)
         if read_position(log).is_complete:
@@ -192,7 +192,7 @@ class Observer:
             return False
 
     def _failed_to_start(
-        self, record: AttemptRecord, attempt: Attempt, status: AttemptStatus, pods: Pods
+        self, record: AttemptRecord, attempt: AttemptRef, status: AttemptStatus, pods: Pods
     ) -> list[Object]:
         """Return pods that the kubelet still tries to start, although the console has given them up."""
         return [
@@ -211,7 +211,7 @@ class Observer:
             if _has_begun(pod) and not pod["metadata"].get("deletionTimestamp"):
                 send_signal(self._config.connection(), pod, name, self._config.timeout_s)
 
-    def _delete_stopped(self, attempt: Attempt, pods: Pods, stop: StopRequest) -> None:
+    def _delete_stopped(self, attempt: AttemptRef, pods: Pods, stop: StopRequest) -> None:
         """Delete pods: at once for SIGTERM and SIGKILL, else when their time for the signal is over."""
         ending = plan_ending(
             State.STOPPED,
@@ -228,7 +228,7 @@ class Observer:
         if self._now >= term_at:
             self._delete(attempt, has_begun, max(1, left_s))
 
-    def _delete(self, attempt: Attempt, pods: Iterable[Object], grace_s: int | None) -> None:
+    def _delete(self, attempt: AttemptRef, pods: Iterable[Object], grace_s: int | None) -> None:
         """Delete pods that have not ended; with their own grace period by default.
 
         The kubelet confirms the end of a pod with a grace period of a second; with none nobody does.
@@ -242,11 +242,14 @@ class Observer:
             path = attempt.path("pods", about["name"])
             self._api.delete(path, grace_s=grace_s, uid=about["uid"])
 
-    def _judge(self, attempt: Attempt, seen: ReplicaStatus, pod: Object, *, is_ending: bool) -> ReplicaStatus:
+    def _judge(
+        self, attempt: AttemptRef, seen: ReplicaStatus, pod: Object, *, is_ending: bool
+    ) -> ReplicaStatus:
         """Return the status of a replica whose pod may be in deletion, for the console or for somebody else.
 
         A pod whose node does not answer any more is removed without it; the node ends its containers when it
-        is back.
+        is back.  Kubelets of Kubernetes 1.20 forget for a minute to end a pod that was deleted as it began:
+        its processes are killed here.
         """
         about = pod["metadata"]
         if not seen.was_removed:
@@ -259,12 +262,14 @@ class Observer:
         else:
             is_overdue = overdue_s >= OVERDUE_S and (not seen.node or self._is_node_lost(seen.node))
         if not is_overdue:
+            if overdue_s >= UNBEGUN_S and seen.state is ReplicaState.RUNNING:
+                send_signal(self._config.connection(), pod, "KILL", self._config.timeout_s)
             return seen
         self._api.delete(attempt.path("pods", about["name"]), grace_s=0, uid=about["uid"])
         return self._with_removal(attempt, about["name"], seen, is_ending=is_ending)
 
     def _with_removal(
-        self, attempt: Attempt, pod: str, seen: ReplicaStatus, *, is_ending: bool
+        self, attempt: AttemptRef, pod: str, seen: ReplicaStatus, *, is_ending: bool
     ) -> ReplicaStatus:
         """Return the status of a replica whose pod was deleted: by the console, or by somebody else."""
         ended_at = seen.ended_at or self._now
@@ -288,7 +293,7 @@ class Observer:
 
     def _find_missing(
         self,
-        attempt: Attempt,
+        attempt: AttemptRef,
         folder: Path,
         missing: Mapping[str, tuple[str, RoleRecord]],
         found: Mapping[str, ReplicaStatus],
@@ -324,7 +329,7 @@ class Observer:
 
     def _complete(
         self,
-        attempt: Attempt,
+        attempt: AttemptRef,
         claim: dict[str, Any],
         missing: Mapping[str, Any],
         found: Mapping[str, ReplicaStatus],
@@ -337,7 +342,7 @@ class Observer:
             return {name: replace(found[name], word=word, detail=error.message) for name in missing}
         return found
 
-    def _replay(self, attempt: Attempt, folder: Path, names: set[str]) -> dict[str, Object]:
+    def _replay(self, attempt: AttemptRef, folder: Path, names: set[str]) -> dict[str, Object]:
         """Return how pods were when they were removed, as far as the API server still knows that."""
         version = (attempts.read_text(folder / records.LISTED) or "").split()
         if len(version) != 2:
@@ -355,7 +360,7 @@ class Observer:
                     break
         return found
 
-    def _explain_removal(self, attempt: Attempt, pod: str, seen: ReplicaStatus) -> str:
+    def _explain_removal(self, attempt: AttemptRef, pod: str, seen: ReplicaStatus) -> str:
         """Return the word for why somebody else has removed a pod."""
         events = self._api.list(attempt.path("events"), fields=f"involvedObject.name={pod}").items
         words = [REMOVALS[each["reason"]] for each in events if each.get("reason") in REMOVALS]
@@ -397,7 +402,7 @@ def list_pods(record: AttemptRecord, key: str) -> list[tuple[RoleRecord, str, st
     ]
 
 
-def _alive(pods: Pods, record: AttemptRecord, attempt: Attempt, status: AttemptStatus) -> Sequence[Object]:
+def _alive(pods: Pods, record: AttemptRecord, attempt: AttemptRef, status: AttemptStatus) -> Sequence[Object]:
     return [
         pods[pod]
         for _role, name, pod in list_pods(record, attempt.key)

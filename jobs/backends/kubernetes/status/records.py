@@ -39,7 +39,7 @@ END: Final = "end.json"
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """What was observed of an attempt's replicas, by their names in files.
+    """Observed states of an attempt's replicas, by their names in files.
 
     `ending` is why the rest of them is being ended: `verdict` or `stop`, "" for no reason.
     """

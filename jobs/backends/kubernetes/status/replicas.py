@@ -114,7 +114,7 @@ def read_pod(pod: Object, memory_mib: int, now: float) -> ReplicaStatus:
     if status.get("phase") == "Failed" or (status.get("reason") == TIME_LIMIT and found.has_ended):
         found = _with_pod_end(found, pod, status, now)
     if found.state is ReplicaState.WAITING:
-        found = _waiting(found, pod, status, state.get("waiting") or {}, now)
+        found = _with_waiting_reason(found, pod, status, state.get("waiting") or {}, now)
     return found
 
 
@@ -190,7 +190,9 @@ def _failed_init(status: Object) -> Reason | None:
     return None
 
 
-def _waiting(found: ReplicaStatus, pod: Object, status: Object, waiting: Object, now: float) -> ReplicaStatus:
+def _with_waiting_reason(
+    found: ReplicaStatus, pod: Object, status: Object, waiting: Object, now: float
+) -> ReplicaStatus:
     """Return the status of a replica that has not begun, with the reason that the engine gives."""
     for container in status.get("initContainerStatuses") or ():
         if each := (container.get("state") or {}).get("waiting"):

@@ -12,7 +12,7 @@ from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.exec import open_exec
 from jobs.backends.kubernetes.objects.pods import MAIN
 
-SIGNALS: Final = frozenset({"HUP", "INT", "TERM", "USR1", "USR2"})
+SIGNALS: Final = frozenset({"HUP", "INT", "KILL", "TERM", "USR1", "USR2"})
 
 _SEND: Final = 'kill -s "$1" -- -1'
 """To every process in the pod but its first, which only waits, and the shell's own."""

@@ -59,7 +59,7 @@ class Console:
             command = (
                 f"echo $APP_ID >>/mnt/judge/begun; sleep 0.{number % 10}; exit {3 if fails(number) else 0}"
             )
-            container: dict[str, Any] = {
+            container = {
                 "name": "pytorch",
                 "image": IMAGE,
                 "command": ["sh", "-c", command],
@@ -97,12 +97,8 @@ class Console:
         faults = self.folder / point
         faults.mkdir()
         (faults / point).write_text("STOP")
-        told: dict[str, Any] = {
-            "kubernetes": self.settings,
-            "home": str(self.folder),
-            "submission": as_told(submission),
-        }
-        told["submission"]["workspace"] = submission.workspace
+        named = {**as_told(submission), "workspace": submission.workspace}
+        told = {"kubernetes": self.settings, "home": str(self.folder), "submission": named}
         self.frozen.append(submitter(told, faults))
         wait_for(lambda: not (faults / point).exists(), 60)
 

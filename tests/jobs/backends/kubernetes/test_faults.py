@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Handle, NotSubmitted, Observation, Unknown, Unreachable
+from jobs.backends.kubernetes import submitter
 from jobs.backends.kubernetes.backend import KubernetesBackend
 from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.config import KubernetesConfig
@@ -96,6 +97,27 @@ def test_forgotten_job_is_not_started_by_a_submitter_that_was_frozen(
         assert not (bench.judge / f"ran-{point}").exists(), point
         for taken in faults.iterdir():
             taken.unlink()
+
+
+def test_job_that_was_never_released_is_removed_after_a_week(
+    bench: KubernetesBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stray = bench.submission(endpoint_token="secret")
+    KubernetesBackend.submit(bench.backend, stray)
+    ended = bench.submission()
+    handle = bench.backend.submit(ended)
+    wait_until_over(bench.backend, handle)
+    path = f"/api/v1/namespaces/{bench.namespace}/secrets"
+
+    def has_secret() -> bool:
+        return stray.key in [each["metadata"]["name"] for each in bench.api.list(path).items]
+
+    bench.backend.forget(handle)
+    assert has_secret()
+    monkeypatch.setattr(submitter, "STRAY_S", 0)
+    bench.backend.forget(handle)
+    wait_for(lambda: not has_secret())
+    assert bench.backend.find([stray.key])[stray.key] == []
 
 
 @contextmanager

@@ -171,7 +171,8 @@ def test_stop_sends_its_signal_and_then_ends_the_job(bench: KubernetesBench) -> 
     wait_for(lambda: "got USR1" in log_of(bench.backend, handle))
     assert _state(bench, handle) is State.RUNNING
     seen = wait_until_over(bench.backend, handle)
-    assert (seen.state, replica(seen).exit_code) == (State.STOPPED, 5)
+    assert seen.state is State.STOPPED
+    assert replica(seen).exit_code in (5, None)  # kubelets of 1.20 may lose it (ContainerStatusUnknown)
 
 
 def test_job_runs_on_allowed_nodes_alone(bench: KubernetesBench) -> None:
