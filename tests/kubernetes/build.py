@@ -102,7 +102,7 @@ def _build_programs(target: Path) -> None:
             "HOME": str(source / "home"),
             "PATH": f"/usr/lib/go/bin:{os.environ['PATH']}",
         }
-        _run(["nice", "make", f"WHAT={what}"], source, environ)
+        _run(["make", f"WHAT={what}"], source, environ)
         for program in PROGRAMS:
             shutil.move(source / "_output/local/go/bin" / program, target / program)
 

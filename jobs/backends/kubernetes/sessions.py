@@ -285,4 +285,6 @@ def _not_begun(end: ExecEnd) -> NoEntry:
 
 @cache
 def _script(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.sh").read_text(encoding="utf-8")
+    """Return a script without its comments: it is a part of a URL."""
+    lines = Path(__file__).with_name(f"{name}.sh").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line.strip() for line in lines if not line.startswith("#"))

@@ -30,6 +30,10 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "ImagePullBackOff": _IMAGE,
     "CreateContainerConfigError": (_("A container can't be started yet: %(detail)s"),),
     "CreateContainerError": (_("A container can't be started yet: %(detail)s"),),
+    "ContainerStatusUnknown": (
+        _("Node %(node)s lost a container of the job, and how it ended is unknown."),
+        _("A node lost a container of the job, and how it ended is unknown."),
+    ),
     "Deleted": (
         _("A pod of the job on node %(node)s was deleted in Kubernetes."),
         _("A pod of the job was deleted in Kubernetes."),

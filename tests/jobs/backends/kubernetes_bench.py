@@ -83,6 +83,7 @@ class KubernetesBench:
         self.config = KubernetesConfig.from_settings(self.home, self.told)
         self.backend = Releasing(self.config)
         self.api = self.cluster.api
+        wait_for(self.is_ready, 60, interval=ENGINE_S)
 
     def submission(self, *roles: RoleSpec, **spec: Any) -> Submission:
         """A new one, whose replicas find the judge's folder where it is."""

@@ -43,6 +43,7 @@ def record(replicas: int = 1, min_failed: int | None = 1, min_succeeded: int | N
         ("deadline", ReplicaState.STOPPED, ReasonCode.TIME_LIMIT, None),
         ("evicted", ReplicaState.FAILED, ReasonCode.NODE_LOST, None),
         ("interrupted", ReplicaState.FAILED, ReasonCode.NODE_LOST, 128),
+        ("unknown", ReplicaState.FAILED, ReasonCode.NODE_LOST, None),
         ("init", ReplicaState.FAILED, ReasonCode.INIT_CONTAINER_FAILED, None),
         ("nocommand", ReplicaState.FAILED, ReasonCode.INIT_CONTAINER_FAILED, None),
         ("name", ReplicaState.FAILED, ReasonCode.IMAGE_FAILED, None),

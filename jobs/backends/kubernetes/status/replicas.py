@@ -32,6 +32,11 @@ _NODE_WORDS: Final = frozenset(
 
 TIME_LIMIT: Final = "DeadlineExceeded"
 OUT_OF_MEMORY: Final = "OOMKilled"
+UNKNOWN: Final = "ContainerStatusUnknown"
+"""The kubelet has lost a container, and does not know how it ended.
+
+Kubernetes 1.20 says so of an earlier container, and nothing of the present one.
+"""
 _CANNOT_START: Final = frozenset({"ContainerCannotRun", "StartError"})
 _INTERRUPTED: Final = ("context canceled", "context deadline exceeded", "transport is closing")
 """What containerd says of a start that a kubelet began and did not wait for, as it was itself restarted."""
@@ -123,7 +128,9 @@ def _with_end(found: ReplicaStatus, ended: Object, memory_mib: int) -> ReplicaSt
     code, word = int(ended.get("exitCode") or 0), str(ended.get("reason", ""))
     number = code - 128 if code - 128 in _SIGNALS else None
     params: Params = {"exit_code": code}
-    if word == OUT_OF_MEMORY:
+    if word == UNKNOWN:
+        reason = Reason(ReasonCode.NODE_LOST, {"node": found.node or None, "kubernetes": word})
+    elif word == OUT_OF_MEMORY:
         reason = Reason(ReasonCode.OUT_OF_MEMORY, {"limit_mib": memory_mib, **params})
     elif word in _CANNOT_START and any(each in str(ended.get("message")) for each in _INTERRUPTED):
         about: Params = {"kubernetes": "StartInterrupted", "error": _short(ended.get("message"))}
@@ -166,6 +173,10 @@ def _with_pod_end(found: ReplicaStatus, pod: Object, status: Object, now: float)
         return replace(found, state=ReplicaState.FAILED, reason=reason, ended_at=ended_at)
     if (failed := _failed_init(status)) is not None:
         return replace(found, state=ReplicaState.FAILED, reason=failed, ended_at=ended_at)
+    if found.reason is None and not (word or message):
+        reason = Reason(ReasonCode.NODE_LOST, {"node": found.node or None, "kubernetes": UNKNOWN})
+        ended_at = max(ended_at, found.removed_at or 0)
+        return replace(found, state=ReplicaState.FAILED, reason=reason, ended_at=ended_at)
     if found.reason is None:
         reason = Reason(ReasonCode.START_FAILED, {"error": message or word or "Failed", "exit_code": None})
         ended_at = max(ended_at, found.removed_at or 0)  # so ends what is deleted before it begins

@@ -184,5 +184,6 @@ def fails(number: int) -> bool:
 
 
 def is_right(job: Job) -> bool:
-    number = int(job.name.removeprefix("job-"))
-    return job.state == (State.FAILED if fails(number) else State.SUCCEEDED)
+    if fails(int(job.name.removeprefix("job-"))):
+        return (job.state, job.reason_code) == (State.FAILED, ReasonCode.EXIT_CODE)
+    return job.state == State.SUCCEEDED

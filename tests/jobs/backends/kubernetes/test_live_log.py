@@ -72,7 +72,7 @@ def test_log_is_read_while_the_job_runs_and_kept(stack: Stack, kubernetes: Clust
         answer = client.post(JOBS, json={"file": text, "cluster": "far"})
         number = answer.raise_for_status().json()["id"]
         wait_for(lambda: log(client, number) == b"one\n", 120, interval=0.2)
-        assert job(client, number)["state"] == "RUNNING"
+        wait_for(lambda: job(client, number)["state"] == "RUNNING", 120, interval=0.2)
         stack.kill("watch")
         pods = f"/api/v1/namespaces/{namespace}/pods"
         [pod] = [each["metadata"]["name"] for each in kubernetes.api.list(pods).items]
