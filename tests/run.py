@@ -326,7 +326,7 @@ PARTS = [
     Part("sqlite", fast, minutes=60),
     Part("kill", kill, minutes=35),
     Part("clients", clients, _no_node, minutes=30),
-    Part("frameworks", frameworks, _no_framework, minutes=20),
+    Part("frameworks", frameworks, _no_framework, minutes=35),
     Part("kubernetes", kubernetes, cluster.find_missing, minutes=35),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
