@@ -36,8 +36,8 @@ PROMETHEUS: Final = "metrics.prometheus"
 SAVE_AND_TEST: Final = "quotas_cluster_save_and_test_prometheus"
 """The button's name in a sent form."""
 
-LONG_SECRETS: Final = frozenset({"private_key"})
-"""Settings of several lines that are shown as a mask."""
+LONG_TEXTS: Final = frozenset({"ca", "private_key"})
+"""Texts of several lines, by their last name: certificates and keys."""
 
 
 class LinesField(forms.CharField):
@@ -96,7 +96,7 @@ def form_field(each: SettingField, label: str, help_text: str) -> forms.Field:
             return MappingField(numbers=each.numbers, widget=_textarea(), **more)
         case InputKind.JSON:
             return forms.JSONField(widget=_textarea(), **more)
-    is_long = each.path[-1] in LONG_SECRETS
+    is_long = each.path[-1] in LONG_TEXTS
     return forms.CharField(widget=_textarea() if is_long else widgets.UnfoldAdminTextInputWidget(), **more)
 
 

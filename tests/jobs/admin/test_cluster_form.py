@@ -219,3 +219,8 @@ def test_wrong_settings_of_a_stored_cluster_are_named_everywhere(
     reconcile.take_inventory(cluster.pk)
     cluster.refresh_from_db()
     assert cluster.trouble, "the worker says so too"
+
+
+def test_certificate_of_a_cluster_is_entered_in_several_lines(admin_client: Client) -> None:
+    page = admin_client.get("/admin/quotas/cluster/add/").content.decode()
+    assert re.search(r'<textarea[^>]* name="kubernetes[^"]*ca"', page)
