@@ -164,6 +164,8 @@ class ContainerSession:
     async def write(self, data: bytes) -> None:
         if self._eof:
             raise BrokenPipeError
+        if self._orders:  # a size comes before what is typed after it
+            await asyncio.wait(self._orders)
         for begin in range(0, len(data), CHUNK):
             chunk = data[begin : begin + CHUNK]
             await self._program.write(b"%d\n" % len(chunk) + chunk if self._is_framed else chunk)

@@ -1,6 +1,7 @@
 """What every way into a running replica promises, on a real Kubernetes.
 
-Its connections to ports are tested in `test_container_sessions`: they have no address of their own.
+Two are tested in `test_container_sessions` instead: connections to ports have no address of their own, and a
+kubelet passes on a terminal's size beside its input, so that it comes a moment later.
 """
 
 from tests.jobs.backends.test_sessions import (  # noqa: F401 with the bench of this folder
@@ -11,5 +12,4 @@ from tests.jobs.backends.test_sessions import (  # noqa: F401 with the bench of 
     test_session_is_refused_where_replica_is_not_running,
     test_session_program_has_separate_stderr_and_end_of_input,
     test_session_signal_reaches_foreground_process,
-    test_shell_session_terminal_can_be_resized,
 )
