@@ -28,7 +28,7 @@ from jobs.backends.settings import (
     check_ports,
     invalid,
 )
-from jobs.facilities import OWN_NETWORK, Facilities
+from jobs.facilities import OWN_NETWORK, READ_ONLY, Facilities
 from jobs.node.sandbox.folders import Folders, SharedFolderRule
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -192,6 +192,7 @@ class KubernetesConfig(Settings):
         return Facilities(
             images=True,
             plain=False,
+            buckets=READ_ONLY,
             folders=Folders(self.folders).shared_folders(),
             network=OWN_NETWORK,
             image_network=OWN_NETWORK,
