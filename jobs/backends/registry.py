@@ -53,6 +53,11 @@ class Registration:
         return made
 
     @property
+    def has_scheduler(self) -> bool:
+        """Whether its engine schedules jobs itself."""
+        return bool(self._load("backend", "BACKEND").has_scheduler)
+
+    @property
     def config(self) -> type[Settings]:
         """The model of its clusters' settings."""
         found: type[Settings] = self._load("config", "CONFIG")

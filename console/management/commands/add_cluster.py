@@ -30,7 +30,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--backend", choices=registry.names(), default="slurm")
         parser.add_argument("--region", default="", help="Where it stands, as people name it.")
-        parser.add_argument("--admission", choices=Admission.values, default=Admission.ENGINE)
+        parser.add_argument(
+            "--admission",
+            choices=Admission.values,
+            help="Who decides what starts when: the engine where it schedules, unless this says otherwise.",
+        )
         parser.add_argument(
             "--config",
             default="{}",
@@ -40,6 +44,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Add the cluster."""
+        has_scheduler = registry.find(options["backend"]).has_scheduler
+        usual = Admission.ENGINE if has_scheduler else Admission.CONSOLE
         config = sys.stdin.read() if options["config"] == STANDARD_INPUT else options["config"]
         form = ClusterForm(
             {
@@ -49,7 +55,7 @@ class Command(BaseCommand):
                 "region": options["region"],
                 "backend": options["backend"],
                 "config": config,
-                "admission": options["admission"],
+                "admission": options["admission"] or usual,
                 "enabled": True,
                 "save_untested": True,  # `try_cluster` is the next command
             }

@@ -64,3 +64,13 @@ def test_add_cluster_with_invalid_input_shows_error_and_adds_nothing(
     with pytest.raises(CommandError, match=told):
         call_command("add_cluster", *arguments)
     assert Cluster.objects.count() == 1
+
+
+@pytest.mark.parametrize("backend", ["local", "ray", "kubernetes"])
+def test_add_cluster_leaves_admission_to_the_console_where_the_engine_has_no_queue(backend: str) -> None:
+    config = {
+        "local": "{}",
+        "ray": '{"url": "http://head:8265", "console_url": "https://console.example.org"}',
+        "kubernetes": '{"url": "https://api.example.org", "token": "t"}',
+    }[backend]
+    assert added("hpc", "--backend", backend, "--config", config).admission == "console"
