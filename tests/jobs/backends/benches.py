@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -90,8 +91,12 @@ class Submitter:
     process: ForkProcess
     handle: Connection
 
-    def answer(self, timeout: float = 60) -> Handle:
-        assert self.handle.poll(timeout), "the submitter says nothing"
+    def answer(self, timeout: float = 120) -> Handle:
+        """Its handle, once it goes on; it may have been told to before it had stopped."""
+        until = time.monotonic() + timeout
+        while not self.handle.poll(1):
+            assert time.monotonic() < until, "the submitter says nothing"
+            self.thaw()
         try:
             return Handle(self.handle.recv())
         except EOFError:
