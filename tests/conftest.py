@@ -130,6 +130,15 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """Commands that a test calls may change it for those that follow."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(autouse=True)
 def _in_english() -> Iterator[None]:
     """A page asked for in another language leaves that language to the thread, and to the next test."""
     yield
