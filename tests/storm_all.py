@@ -247,6 +247,11 @@ class Storm:
         state = str(answer.json()["state"]) if answer else ""
         return state if state in ENDED else ""
 
+    def reason(self, job: Accepted) -> str:
+        """Return why a job has ended as it has."""
+        answer = self.ask("GET", f"jobs/{job.id}")
+        return str(answer.json()["reason"]) if answer else ""
+
     def log(self, job: Accepted) -> bytes | None:
         """Return the whole log of a job."""
         params = {"role": "w", "index": "0", "limit": "1000000"}
@@ -261,12 +266,12 @@ class Storm:
     def _faults_of(self, job: Accepted) -> Iterator[str]:
         state = self.state(job)
         if state != job.kind.state:
-            yield f"{job.name} ({job.id}) ended as {state}"
+            yield f"{job.name} ({job.id}) ended as {state}: {self.reason(job)}"
         path = self.judge / job.name
         starts = len(path.read_text().splitlines()) if path.exists() else 0
         if starts != 1:
             yield f"{job.name} ({job.id}) was started {starts} times"
-        found = wait_for(lambda: self.log(job), 60)
+        (found,) = wait_for(lambda: None if (log := self.log(job)) is None else (log,), 60)
         if found != job.kind.log:
             yield f"{job.name} ({job.id}): {len(found)} bytes of log, not {len(job.kind.log)}"
 
