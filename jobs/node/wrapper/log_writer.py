@@ -202,7 +202,8 @@ class LogWriter:
 
     def _go_on(self) -> None:
         tail = self._tail.partition(b"\n")[2] or self._tail if self._dropped > len(self._tail) else self._tail
-        told = f"\n[{_amount(self._dropped - len(tail))} dropped here: {self._words()}]\n"
+        lost = self._dropped - len(tail)
+        told = f"\n[{_amount(lost)} dropped here: {self._words()}]\n" if lost else ""
         self._why, self._dropped, self._tail = "", 0, b""
         self._write(told.encode() + tail)
 

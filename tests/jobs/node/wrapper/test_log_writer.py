@@ -219,6 +219,19 @@ def test_log_writer_drops_output_while_disk_is_nearly_full(
     assert said.endswith("\nnews\n")
 
 
+def test_log_writer_tells_nothing_of_output_that_only_waited(
+    writer_of: Callable[[Limits], LogWriter], clock: Clock, tmp_path: Path
+) -> None:
+    writer = writer_of(Limits(keep_free=1 << 60))
+    os.write(writer.stream, b"line 1\nli")
+    writer.pump()
+    os.write(writer.stream, b"ne 2\n")
+    writer.pump()
+    assert writer.size() == 0
+    writer.finish()
+    assert (tmp_path / "log").read_text() == "line 1\nline 2\n"
+
+
 def test_log_writer_survives_full_disk(clock: Clock) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     writer = LogWriter(full, Limits(), open_pipe((os.geteuid(), os.getegid())))
