@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -50,8 +51,8 @@ FROZEN_S: Final = (3.0, 12.0)
 SAMPLE_EVERY_S: Final = 10.0
 HEAL_S: Final = 300.0
 GRACE_S: Final = 5.0
-NOTICE: Final = b"[job console]"
-"""Begins lines of the console's own in a log."""
+NOTICE: Final = re.compile(rb"\n\[[^\n]* dropped here: [^\n]*\]\n")
+"""What the console writes into a log in place of what it dropped."""
 ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 
 
@@ -278,9 +279,7 @@ class Storm:
         if starts != 1:
             yield f"{job.name} ({job.id}) was started {starts} times"
         (found,) = wait_for(lambda: None if (log := self.log(job)) is None else (log,), 60)
-        lines = [
-            line for line in found.splitlines(keepends=True) if not line.startswith(NOTICE) and line.strip()
-        ]
+        lines = NOTICE.sub(b"", found).splitlines(keepends=True)
         expected = iter(job.kind.log.splitlines(keepends=True))
         if not all(line in expected for line in lines):  # as they were written, in their order
             yield f"{job.name} ({job.id}) has lines in its log that it did not write"
