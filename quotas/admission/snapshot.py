@@ -108,7 +108,7 @@ def _window(row: Maintenance) -> Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowPreview:
-    """What a maintenance window would do now, by holders.
+    """The effect a maintenance window would have now, by holders.
 
     `blocked` wait and may not start before it is over; `overlapping` run, and may still run when it begins.
     """

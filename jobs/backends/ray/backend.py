@@ -311,7 +311,7 @@ class RayBackend:
         asks = resource_requests(submission.spec)
         pairs = zip(asks, submission.spec.roles, strict=True)
         required = [capacity.require(ask, role.nodes, nodes) for ask, role in pairs]
-        capacity.place(list(zip(asks, required, strict=True)), nodes)
+        capacity.place_replicas(list(zip(asks, required, strict=True)), nodes)
         return required
 
     def _count_placed_later(self, nodes: Sequence[NodeCapacity], placed: set[str]) -> None:

@@ -121,7 +121,9 @@ def _selects(selector: str, value: str | None) -> bool:
     return (value in rest.removesuffix(")").split(",")) is (words == "")
 
 
-def place(needed: Sequence[tuple[ResourceRequest, Requirements]], nodes: Sequence[NodeCapacity]) -> None:
+def place_replicas(
+    needed: Sequence[tuple[ResourceRequest, Requirements]], nodes: Sequence[NodeCapacity]
+) -> None:
     """Count all replicas as used, the largest first.  Raises NotSubmitted where they don't fit at once."""
     each = [(ask, wanted) for ask, wanted in needed for _ in range(ask.replicas)]
     for ask, wanted in sorted(each, key=lambda pair: (-pair[0].gpus, -pair[0].cpu_milli)):

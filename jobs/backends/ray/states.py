@@ -79,7 +79,7 @@ class AttemptView:
     def observe_active(self) -> Observation:
         """Return the observation of a job that has not ended."""
         found, replicas = self.found, tuple(self._replicas())
-        began, resumed = found.started_at, self._resumed()
+        began, resumed = found.started_at, self._read_checkpoint()
         if began is not None:
             phase = Phase.STOPPING if found.ending else Phase.RUNNING
             reason = Reason(ReasonCode.RUNNING)
@@ -108,7 +108,7 @@ class AttemptView:
             RUN,
             started_at=self.found.started_at,
             ended_at=ended_at,
-            resumed=self._resumed(),
+            resumed=self._read_checkpoint(),
         )
 
     def _last_end(self) -> float | None:
@@ -159,7 +159,7 @@ class AttemptView:
         step = next((steps[name] for name in waiting if name in steps), None)
         return {"step": step[0], "about": step[1]} if step else {}
 
-    def _resumed(self) -> Checkpoint | None:
+    def _read_checkpoint(self) -> Checkpoint | None:
         text = attempts.read_text(self.folder / RESUMED)
         return Checkpoint(**json.loads(text)) if text else None
 

@@ -143,7 +143,7 @@ def admit(folder: Path, digest: str) -> None:
     attempts.create(folder / DIGEST_FILE, digest, durable=True)
 
 
-def _expected(root: Path, key: str, folder: Path, record: AttemptRecord) -> bytes:
+def _expected_token(root: Path, key: str, folder: Path, record: AttemptRecord) -> bytes:
     """Return what is known of the attempt's token.  Raises NotAdmitted."""
     if not record.makes_token:
         return attempt_token(root, key).encode()
@@ -152,8 +152,8 @@ def _expected(root: Path, key: str, folder: Path, record: AttemptRecord) -> byte
     return digest.encode()
 
 
-def _shown(record: AttemptRecord, given: str) -> bytes:
-    """Return a given token in the form of `_expected`."""
+def _token_form(record: AttemptRecord, given: str) -> bytes:
+    """Return a given token in the form of `_expected_token`."""
     return hashlib.sha256(given.encode()).hexdigest().encode() if record.makes_token else given.encode()
 
 
@@ -205,7 +205,7 @@ def _authorize(root: Path, key: str, given: str) -> tuple[Path, AttemptRecord]:
     record = read_record(folder)
     if record is None or not record.apart:
         raise UnknownAttempt
-    if not hmac.compare_digest(_expected(root, key, folder, record), _shown(record, given)):
+    if not hmac.compare_digest(_expected_token(root, key, folder, record), _token_form(record, given)):
         raise UnknownAttempt
     with suppress(FileNotFoundError):
         if time.time() > (folder / OVER_FILE).stat().st_mtime + GRACE_S:

@@ -126,7 +126,7 @@ class Api:
         return self._ask("POST", path, {"dryRun": "All"} if dry_run else {}, body)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Object:
-        """WatchEvent the given fields of an object (a JSON merge patch); None removes one."""
+        """Change the given fields of an object (a JSON merge patch); None removes one."""
         return self._ask("PATCH", path, {}, body, "application/merge-patch+json")
 
     def delete(

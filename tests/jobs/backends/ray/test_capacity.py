@@ -66,7 +66,7 @@ def test_replicas_that_do_not_fit_together_are_not_placed() -> None:
     ask = ResourceRequest("worker", 3, 4000, 64, 0, "")
     nodes = [make_node("a")]
     with pytest.raises(NotSubmitted) as lacking:
-        capacity.place([(ask, capacity.require(ask, NodeChoice(), nodes))], nodes)
+        capacity.place_replicas([(ask, capacity.require(ask, NodeChoice(), nodes))], nodes)
     assert lacking.value.reason.params == {"resource": "cpu_milli", "wanted": 4000, "free": 0}
 
 

@@ -138,7 +138,7 @@ def test_job_stopped_while_it_waits_for_resources_never_starts(on_ray: RayBench)
     wait_for(lambda: observe(on_ray, running).state is State.RUNNING)
     waiting = on_ray.submission(role("echo never"))
     with pytest.MonkeyPatch.context() as patched:  # as where somebody else was faster
-        patched.setattr("jobs.backends.ray.capacity.place", lambda *_: None)
+        patched.setattr("jobs.backends.ray.capacity.place_replicas", lambda *_: None)
         handle = on_ray.backend.submit(waiting)
     wait_for(lambda: observe(on_ray, handle).reason.params.get("ray") == "PLACING")
     on_ray.backend.stop(handle, grace_s=30, signal="TERM")
