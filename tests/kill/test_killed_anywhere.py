@@ -31,7 +31,7 @@ FAULTS = ("detect.", "stacks.", "decide.", "restart.", "retry.", "sanity.", "cor
 
 OTHER_JOBS = (
     "release.before_engine",
-    *(point for point in POINTS if point.startswith("slurm.")),
+    *(point for point in POINTS if point.startswith(("slurm.", "ray.", "kubernetes."))),
     "agent.warned",
     "agent.decided",
     "agent.before_restart",
@@ -52,7 +52,7 @@ OTHER_JOBS = (
 """Passed by jobs with a time limit, of several replicas, or with code and packages: the local backend's
 test_killed.py has them; those of notifications need a channel, and test_notifications_killed.py has it; those
 of log sinks are in test_forwarder.py; those of sweeps and of jobs that wait for others are in
-test_groups_killed.py, and those of Slurm in the contract suite.
+test_groups_killed.py, and those of the other engines in the contract suite.
 """
 
 TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")

@@ -144,5 +144,5 @@ class KubernetesBench:
         wait_for(self.is_ready, 60, interval=ENGINE_S)
 
     def is_ready(self) -> bool:
-        """Whether pods can be placed on all nodes."""
-        return all(node.schedulable for node in self.backend.inventory().nodes)
+        """Whether pods can be placed on all nodes, which have no GPUs until the device plugin is there."""
+        return all(node.schedulable and node.gpus for node in self.backend.inventory().nodes)

@@ -37,7 +37,7 @@ def test_unused_fields_are_those_that_the_support_table_keeps(backend: str) -> N
 
 @pytest.mark.parametrize("backend", TABLES)
 def test_unused_members_of_maps_are_named_one_by_one(backend: str) -> None:
-    options = {"mountType": "ossfs", "nconnect": "4", "endpoint": "e.example"}
+    options = {"mountType": "ossfs", "nconnect": "4", "sizeLimit": "1Gi"}
     mount = {"uri": "oss://bucket/x/", "path": "/data", "options": options}
     job = spec({"mounts": [mount, mount | {"path": "/other"}], "framework_options": {"A": "1", "B": "2"}})
     assert unused(backend, job) == {

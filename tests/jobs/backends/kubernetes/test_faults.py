@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Handle, NotSubmitted, Observation, Unknown, Unreachable
+from jobs.backends.kubernetes import backend as kubernetes_backend
 from jobs.backends.kubernetes import submitter
 from jobs.backends.kubernetes.backend import KubernetesBackend
 from jobs.backends.kubernetes.client.api import Api
@@ -25,6 +26,10 @@ KILLED_AT = [
     f"kubernetes.{point}"
     for point in ("recorded", "claimed", "prepared", "submitted", "released", "creating", "created")
 ]
+
+
+class Death(BaseException):
+    """Of the worker, which no code survives."""
 
 
 def run(bench: KubernetesBench, command: str = "echo up; sleep 120", **more: Any) -> Handle:
@@ -75,6 +80,23 @@ def test_release_cut_short_is_completed_by_an_observation(
     assert bench.submit_in_another_process(submission, faults).end() == -9
     (handle,) = bench.backend.find([submission.key])[submission.key]
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+
+
+def test_stop_cut_short_is_completed_by_an_observation(
+    bench: KubernetesBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = run(bench)
+
+    def die(point: str) -> None:
+        assert point == "kubernetes.stop_written"
+        raise Death
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kubernetes_backend, "fault", die)
+        with pytest.raises(Death):
+            bench.backend.stop(handle, grace_s=1, signal="TERM")
+    assert wait_until_over(bench.backend, handle).state is State.STOPPED
+    assert not bench.processes()
 
 
 def test_forgotten_job_is_not_started_by_a_submitter_that_was_frozen(
