@@ -7,13 +7,11 @@ a secret beside reflected input (BREACH).  Static files are compressed ahead, by
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
-from django.utils.decorators import sync_and_async_middleware
 
 TYPES: Final = frozenset(
     {
@@ -27,22 +25,15 @@ LEAST_BYTES: Final = 1024
 _GZIP: Final = GZipMiddleware(lambda _request: HttpResponse())
 
 
-@sync_and_async_middleware
 def compress_answers(
-    get_response: Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]],
-) -> Callable[[HttpRequest], Any]:
-    """Compress whole answers of text; async under ASGI, so that streams don't hold a thread for it."""
-    if iscoroutinefunction(get_response):
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Compress whole answers of text."""
 
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            return _compress(request, await cast("Awaitable[HttpResponseBase]", get_response(request)))
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        return _compress(request, get_response(request))
 
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
-        return _compress(request, cast("HttpResponseBase", get_response(request)))
-
-    return synchronous
+    return respond
 
 
 def _compress(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

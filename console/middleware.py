@@ -4,20 +4,18 @@ characters that no database has.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from ipaddress import ip_address
-from typing import Any, Final, cast
+from typing import Final
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.core.exceptions import BadRequest
 from django.db import DataError
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import get_script_prefix, is_valid_path, reverse
 from django.utils import timezone, translation
-from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from console.configuration.logging import without_secrets
@@ -28,28 +26,17 @@ from quotas.audit import origin
 from quotas.audit.origin import Origin
 from quotas.models import Action, User, Way
 
-Answer = HttpResponseBase | Awaitable[HttpResponseBase]
+View = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def person_settings(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
-    """Activate the account's language and time zone, which precede the browser's.
+def person_settings(get_response: View) -> View:
+    """Activate the account's language and time zone, which precede the browser's."""
 
-    Async under ASGI, so that streams don't hold a thread for it.
-    """
-    if iscoroutinefunction(get_response):
-
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            _apply(request, await request.auser())
-            return await cast("Awaitable[HttpResponseBase]", get_response(request))
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         _apply(request, request.user)
-        return cast("HttpResponseBase", get_response(request))
+        return get_response(request)
 
-    return synchronous
+    return respond
 
 
 class NullCharacters(MiddlewareMixin):
@@ -58,11 +45,10 @@ class NullCharacters(MiddlewareMixin):
     PostgreSQL's texts have none; for a job file the position is reported instead.
     """
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """Raise BadRequest for one in the address; not by `process_request`, which takes a thread."""
+    def process_request(self, request: HttpRequest) -> None:
+        """Raise BadRequest for one in the address."""
         if "\0" in request.path_info or "\0" in unquote(request.META.get("QUERY_STRING", "")):
             raise BadRequest("The address has a null character.")
-        return super().__call__(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
         """Raise BadRequest for one in a form."""
@@ -70,51 +56,32 @@ class NullCharacters(MiddlewareMixin):
             raise BadRequest("A field has a null character.") from exception
 
 
-@sync_and_async_middleware
-def record_origin(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def record_origin(get_response: View) -> View:
     """Set the origin of the request for the audit log, and log its refusal.
 
-    Async under ASGI like the others; after AuthenticationMiddleware.
+    After AuthenticationMiddleware.
     """
-    if iscoroutinefunction(get_response):
 
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            with origin.of(_origin(request)) as request_origin:
-                response = await cast("Awaitable[HttpResponseBase]", get_response(request))
-                if _is_refused(request, response) and not request_origin.refusal_logged:
-                    await sync_to_async(_log_refusal)(request, response, request_origin)
-                return response
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         with origin.of(_origin(request)) as request_origin:
-            response = cast("HttpResponseBase", get_response(request))
+            response = get_response(request)
             if _is_refused(request, response) and not request_origin.refusal_logged:
                 _log_refusal(request, response, request_origin)
             return response
 
-    return synchronous
+    return respond
 
 
-@sync_and_async_middleware
-def page_instead(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def page_instead(get_response: View) -> View:
     """Lead a browser that opens the address of a button to the page of the button.
 
     It does so from a bookmark, and after somebody had to sign in again.  Scripts get the 405.
-    Async under ASGI like the others.
     """
-    if iscoroutinefunction(get_response):
 
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            return _page_instead(request, await cast("Awaitable[HttpResponseBase]", get_response(request)))
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        return _page_instead(request, get_response(request))
 
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
-        return _page_instead(request, cast("HttpResponseBase", get_response(request)))
-
-    return synchronous
+    return respond
 
 
 def _page_instead(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -5,15 +5,13 @@ Jobs run on, workers work on, entries into jobs stay open; people sign in and ou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
-from django.utils.decorators import sync_and_async_middleware
 from django.utils.translation import gettext as _
 
 from jobs.api.native.auth import bearer
@@ -37,29 +35,18 @@ CHANGES_NOTHING: Final = frozenset(
 """Addresses that are asked by POST and change nothing that others see."""
 RETRY_AFTER_S: Final = 300
 
-Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
-
-@sync_and_async_middleware
-def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def read_only(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Refuse changes while there is a row that says so; after AuthenticationMiddleware."""
-    if iscoroutinefunction(get_response):
 
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            if request.method not in SAFE and not _changes_nothing(request):
-                refused = await sync_to_async(_refuse)(request)
-                if refused is not None:
-                    return refused
-            return await cast("Awaitable[HttpResponseBase]", get_response(request))
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         asks = request.method in SAFE or _changes_nothing(request)
         refused = None if asks else _refuse(request)
-        return refused if refused is not None else cast("HttpResponseBase", get_response(request))
+        return refused if refused is not None else get_response(request)
 
-    return synchronous
+    return respond
 
 
 def _refuse(request: HttpRequest) -> HttpResponse | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import Resolver404, resolve
-from django.utils.decorators import sync_and_async_middleware
 
 from console.sign_in.arrival import SECOND_FACTOR_KEY
 from quotas.access import Visitor
@@ -36,25 +34,18 @@ _OPEN: Final = frozenset(
         "metrics",
     }
 )
-Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
-@sync_and_async_middleware
-def require_second_factor(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def require_second_factor(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Lead whoever needs a second factor to where it is set up; scripts with a token are not asked."""
-    if iscoroutinefunction(get_response):
 
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            refused = await sync_to_async(refusal)(request, await request.auser()) if _asks() else None
-            return refused or await cast("Awaitable[HttpResponseBase]", get_response(request))
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         refused = refusal(request, request.user) if _asks() else None
-        return refused or cast("HttpResponseBase", get_response(request))
+        return refused or get_response(request)
 
-    return synchronous
+    return respond
 
 
 def _asks() -> bool:

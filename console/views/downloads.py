@@ -7,7 +7,7 @@ from typing import Final
 
 from django.http import StreamingHttpResponse
 
-from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.live.thread_pool import run_in_thread
 
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
@@ -24,6 +24,5 @@ def download(pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpResp
 
 
 async def _response(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    await leave_request_thread()
     while piece := await run_in_thread(next, pieces, b""):
         yield piece

@@ -14,7 +14,7 @@ from jobs.live.changes import changes
 from jobs.live.cursor import Cursor
 from jobs.live.inbox import Inbox
 from jobs.live.limits import hold_stream
-from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.live.thread_pool import run_in_thread
 from jobs.models import Job
 from quotas.access import Verb, can, workspaces_of
 from quotas.models import User
@@ -70,7 +70,6 @@ class Connection:
 
     async def events(self, since: Cursor | None, over: Callable[[], bool]) -> AsyncIterator[bytes]:
         """The bytes of the stream, with the changes from `since` on, until `over` answers true."""
-        await leave_request_thread()
         try:
             await changes().join(self._inbox, self._workspaces, since)
             async for piece in self._pieces(over):

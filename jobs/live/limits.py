@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import Final
 
 from django.conf import settings
@@ -22,23 +23,26 @@ class LimitReached(Exception):
 
 
 class ConnectionLimit:
-    """Counts what is open, by person."""
+    """Counts what is open, by person; requests of several threads ask at the same time."""
 
     def __init__(self) -> None:
         self._open: Counter[int] = Counter()
+        self._lock = Lock()
 
     @contextmanager
     def hold(self, person: int, most: int, refusal: Exception | None = None) -> Iterator[None]:
         """Count one more of `person`.  Raises `refusal`, or LimitReached, where there are `most`."""
-        if self._open[person] >= most:
-            raise refusal or LimitReached
-        self._open[person] += 1
+        with self._lock:
+            if self._open[person] >= most:
+                raise refusal or LimitReached
+            self._open[person] += 1
         try:
             yield
         finally:
-            self._open[person] -= 1
-            if not self._open[person]:
-                del self._open[person]
+            with self._lock:
+                self._open[person] -= 1
+                if not self._open[person]:
+                    del self._open[person]
 
 
 streams: Final = ConnectionLimit()

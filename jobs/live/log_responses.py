@@ -14,7 +14,7 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse, StreamingH
 from django.utils.translation import gettext
 
 from jobs.live.followed_logs import LogName, find
-from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.live.thread_pool import run_in_thread
 from jobs.logs import line_numbers, log_search, log_store, log_times, pattern_search
 from jobs.models import Job, JobFile, LogStream
 
@@ -229,7 +229,6 @@ def _download(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpR
 
 async def _stream_bytes(row: LogStream, size: int) -> AsyncIterator[bytes]:
     """`size` bytes of the log; each piece is read while the one before it is on its way."""
-    await leave_request_thread()
     rest = log_search.pieces(row)
     ahead = asyncio.create_task(run_in_thread(_next, rest))
     try:

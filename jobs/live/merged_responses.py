@@ -20,7 +20,7 @@ from jobs.live.log_responses import (
     number,
     search_pattern,
 )
-from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.live.thread_pool import run_in_thread
 from jobs.logs import log_store, log_times, merged_logs, merged_search
 from jobs.logs.merged_logs import Cursor, MergedLine, MergedWindow
 from jobs.models import Attempt, Job, LogStream, Replica
@@ -197,7 +197,6 @@ def _download(job: Job, logs: MergedLogs | None) -> StreamingHttpResponse:
 
 
 async def _stream_text(logs: MergedLogs | None) -> AsyncIterator[bytes]:
-    await leave_request_thread()
     if logs is None:
         return
     lines = merged_logs.iterate_lines(logs.streams)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_GET
 
@@ -67,10 +66,10 @@ def _full() -> HttpResponse:
 
 
 @require_GET
-async def live(request: HttpRequest) -> HttpResponseBase:
+def live(request: HttpRequest) -> HttpResponseBase:
     """Stream changes in the person's workspaces: `changed` by name, `reset` after a gap."""
     try:
-        return open_stream(await sync_to_async(_everywhere)(request), since=_since(request))
+        return open_stream(_everywhere(request), since=_since(request))
     except SignedOut:
         return HttpResponse(status=401)
     except LimitReached:
@@ -78,7 +77,7 @@ async def live(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_GET
-async def job_stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
+def job_stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
     """Stream changes of one job and, with `log=ROLE/INDEX`, its log from `offset=` on.
 
     With `merged=1` the logs of all replicas from the cursor `after=` on.
@@ -88,7 +87,7 @@ async def job_stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
         log = parse_log_request(request.GET.dict(), last)
         merged = parse_merged_request(request.GET.dict(), last)
         verb = Verb.READ if log or merged is not None else Verb.LIST
-        visit, job = await sync_to_async(_at_job)(request, public_id, verb)
+        visit, job = _at_job(request, public_id, verb)
 
         def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[EventSource]:
             if merged is not None:

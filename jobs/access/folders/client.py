@@ -22,7 +22,6 @@ from django.conf import settings
 
 from jobs.access import sessions
 from jobs.live import bodies
-from jobs.live.thread_pool import leave_request_thread
 from jobs.models import Replica
 from jobs.node import frames
 from jobs.node import sftp_packets as packets
@@ -199,7 +198,6 @@ class FolderClient:
 
 
 async def _receive(connection: socket.socket, handle: bytes, first: int, count: int) -> AsyncIterator[bytes]:
-    await leave_request_thread()
     wanted: deque[int] = deque()
     end = first + count
     async with _streams(connection) as (reader, writer):

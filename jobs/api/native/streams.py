@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 from django.views.decorators.http import require_GET
@@ -63,14 +62,14 @@ class StateSource:
 
 
 @require_GET
-async def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
+def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
     """`state`, and with `log=ROLE/INDEX` or `merged=1` what is written; ends when the job and the log do."""
     try:
         last = request.headers.get("Last-Event-ID", "")
         log = parse_log_request(request.GET.dict(), last)
         merged = parse_merged_request(request.GET.dict(), last)
         verb = Verb.READ if log or merged is not None else Verb.LIST
-        visit, job = await sync_to_async(_visit)(request, public_id, verb)
+        visit, job = _visit(request, public_id, verb)
         language = translation.get_language()
         followed: list[StateSource | LogReader | MergedReader] = []
 
@@ -102,7 +101,7 @@ def _look(who: Caller, job_pk: int, verb: Verb) -> frozenset[int] | None:
 
 
 class StreamSchema(NativeView):
-    """The stream as the schema shows it: Django REST framework itself knows no asynchronous views."""
+    """The stream as the schema shows it: Django REST framework itself has no streams of events."""
 
     @extend_schema(
         operation_id="jobs_stream",

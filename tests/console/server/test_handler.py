@@ -50,21 +50,14 @@ class Outer:
 @sync_and_async_middleware
 def inner(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """A middleware that would rather be asynchronous, were there a choice."""
-    if asyncio.iscoroutinefunction(get_response):
+    assert not asyncio.iscoroutinefunction(get_response)
 
-        async def later(request: HttpRequest) -> HttpResponseBase:
-            _note("inner")
-            answer: HttpResponseBase = await get_response(request)
-            return answer
-
-        return later
-
-    def now(request: HttpRequest) -> HttpResponseBase:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         _note("inner")
         answer: HttpResponseBase = get_response(request)
         return answer
 
-    return now
+    return respond
 
 
 def page(request: HttpRequest) -> HttpResponse:
@@ -85,17 +78,13 @@ def slow(request: HttpRequest) -> HttpResponse:
     return HttpResponse("slow")
 
 
-async def soon(request: HttpRequest) -> HttpResponse:
-    _note("view")
-    return HttpResponse("soon")
-
-
 def broken(request: HttpRequest) -> HttpResponse:
     raise ZeroDivisionError
 
 
 def stream(request: HttpRequest) -> HttpResponseBase:
     async def pieces() -> AsyncIterator[bytes]:
+        _note("piece")
         try:
             yield b"one "
             if "endless" in request.GET:
@@ -128,7 +117,6 @@ urlpatterns = [
     path("page", page),
     path("query", query),
     path("slow", slow),
-    path("soon", soon),
     path("broken", broken),
     path("stream", stream),
 ]
@@ -184,11 +172,11 @@ async def test_request_stays_in_one_thread(handler: Handler) -> None:
     assert thread.startswith("request")
 
 
-async def test_async_view_runs_in_the_event_loop(handler: Handler) -> None:
-    assert await _answer(handler, "/soon") == (200, b"soon")
+async def test_stream_is_sent_by_the_event_loop(handler: Handler) -> None:
+    await _answer(handler, "/stream")
     threads = dict(seen)
-    assert threads["view"] == threading.current_thread().name
-    assert threads["before"] != threads["view"]
+    assert threads["piece"] == threading.current_thread().name
+    assert threads["before"] != threads["piece"]
 
 
 async def test_request_language_does_not_leak_into_the_next(handler: Handler) -> None:
@@ -207,9 +195,19 @@ async def test_database_connection_is_reused_by_the_next_request(settings: LazyS
 
 async def test_requests_beyond_thread_count_wait_in_turn(handler: Handler) -> None:
     asked = [asyncio.create_task(_answer(handler, "/slow")) for _each in range(5)]
-    assert await _answer(handler, "/soon") == (200, b"soon")
     released.set()
     assert await asyncio.gather(*asked) == [(200, b"slow")] * 5
+
+
+async def test_open_stream_holds_no_thread(settings: LazySettings) -> None:
+    settings.CONSOLE_THREADS = 1
+    handler = Handler()
+    endless = _asked(handler, "/stream?endless=1")
+    await endless.send_input({"type": "http.request"})
+    assert (await endless.receive_output(10))["status"] == 200
+    assert await _answer(handler, "/page") == (200, b"GET  en")
+    await endless.send_input({"type": "http.disconnect"})
+    await endless.wait(60)
 
 
 async def test_stream_is_sent_to_its_end(handler: Handler) -> None:
