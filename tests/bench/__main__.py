@@ -29,6 +29,7 @@ from tests.bench import (
     slurm,
     uploads,
     vendors,
+    viewers,
     watch,
     ways,
     weight,
@@ -50,6 +51,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "uploads": uploads.measure,
     "vendors": vendors.measure,
     "vendor_lists": vendors.measure_lists,
+    "viewers": viewers.measure,
     "watch": watch.measure,
     "ways": ways.measure,
     "weight": weight.measure,
@@ -58,7 +60,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
 NOT_HERE: Final = (
     "jobs of one machine beside Ray Jobs",
     "accepting jobs beside sbatch",
-    "1 GB of log through the raw endpoint; 500 and 2,000 viewers of one log",
+    "1 GB of log through the raw endpoint",
     "reconciling 10,000 live jobs",
     "the tail of a 10 GB log",
 )
