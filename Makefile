@@ -30,7 +30,7 @@ wheel: .venv/runtime ## Make the wheel of console and command line, in dist/
 test: .venv/dev ## Run all tests that this machine can run; REQUIRE_ALL=1 fails on the others (ARGS="lint sqlite" for some parts)
 	@$(BIN)/python -m tests.run $(ARGS)
 
-lint: .venv/dev ## Check style, types, layers, templates, migrations and the reference
+lint: .venv/dev ## Check style, types, layers, templates and migrations
 	@$(BIN)/python -m tests.run lint shellcheck
 
 format: .venv/dev ## Format Python and templates

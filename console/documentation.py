@@ -1,4 +1,7 @@
-"""The documentation: the Markdown files of `docs/`, as pages of the console and as results of a search."""
+"""The documentation as pages of the console and as results of a search.
+
+Its pages are the Markdown files of `docs/`, and those of `console.reference`, which no file has.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from django.urls import reverse
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from console import reference
 from console.home import RESOURCES
 
 DOCS: Final = RESOURCES / "docs"
@@ -52,21 +56,22 @@ def page_url(page: str) -> str:
 @cache
 def pages() -> tuple[str, ...]:
     """Return the names of all pages, the first one first."""
-    names = sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
+    written = (str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
+    names = sorted((*written, *reference.NAMES))
     return (FIRST, *(name for name in names if name != FIRST))
 
 
 @cache
 def files() -> frozenset[str]:
-    """Return the names of the files to which pages link: schemas, rules, dashboards."""
-    found = (path for path in DOCS.rglob("*") if path.suffix in {".json", ".yaml"})
+    """Return the names of the files to which pages link: schemas, examples, rules, dashboards."""
+    found = (path for path in DOCS.rglob("*") if path.suffix in {".json", ".py", ".yaml"})
     return frozenset(str(path.relative_to(DOCS)) for path in found)
 
 
 @cache
 def render(page: str) -> Page:
     """Return a page of `pages()` as HTML; raw HTML in the file is shown as text."""
-    tokens = _MARKDOWN.parse((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    tokens = _MARKDOWN.parse(_read(page))
     headings: list[Heading] = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
@@ -82,6 +87,8 @@ def render(page: str) -> Page:
             token.attrSet("tabindex", "0")  # what is wider than the page is reached by keys too
         for part in token.children or ():
             _redirect(part, Path(page).parent)
+        if token.children:
+            token.children = [part for child in token.children for part in _link_reference(child)]
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
     return Page(headings[0].text if headings else page, html, tuple(headings))
 
@@ -96,6 +103,13 @@ def find(words: str, most: int) -> list[Heading]:
 def _headings() -> Iterator[Heading]:
     for page in pages():
         yield from render(page).headings
+
+
+def _read(page: str) -> str:
+    """Return the Markdown of a page."""
+    if page in reference.NAMES:
+        return reference.build(page)
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
 
 
 def _anchor(heading: str) -> str:
@@ -121,3 +135,14 @@ def _redirect(part: Token, folder: Path) -> None:
         part.attrSet(attribute, page_url(name) + (f"#{anchor}" if anchor else ""))
     elif (name := str(inside.relative_to(DOCS))) in files():
         part.attrSet(attribute, reverse("documentation_page", args=[name]))
+
+
+def _link_reference(part: Token) -> Iterator[Token]:
+    """Let the name of a page of the reference, which is code in the files, be a link to it."""
+    name = part.content.removesuffix(".md")
+    if part.type != "code_inline" or name == part.content or name not in reference.NAMES:
+        yield part
+        return
+    opening = Token("link_open", "a", 1)
+    opening.attrSet("href", page_url(name))
+    yield from (opening, part, Token("link_close", "a", -1))

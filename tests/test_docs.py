@@ -30,6 +30,8 @@ SHORT_PATH: Final = re.compile(r"[\w*-]+\.(?:css|html|js|py|sh)")
 DOTTED: Final = re.compile(r"(?:console|jobs|quotas|tests)(?:\.[a-zA-Z_]\w*)+")
 NO_MODULE: Final = re.compile(r"console\.(?:[EW]\d+|example\..*)")
 """Ids of checks, and the host names of examples."""
+MOST_WORDS: Final = 25_000
+"""Of README.md and docs/ together, as `wc -w` counts."""
 ADDED: Final = ("jobs/backends/detached", "jobs/dialects/plain", "jobs.backends.detached")
 """What docs/extending.md adds to the code."""
 
@@ -104,6 +106,23 @@ EACH_PAGE: Final = pytest.mark.parametrize(
 )
 
 
+def picture() -> dict[str, list[str]]:
+    """Return the layers of each package in the picture of docs/architecture.md, top first."""
+    [block] = re.findall(
+        r"^```\n(console .*?)^```$",
+        (DOCS / "architecture.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    found: dict[str, list[str]] = {}
+    for line in block.splitlines():
+        text = re.split(r" {2,}", line.strip())[0]
+        if line.startswith(" "):
+            found[list(found)[-1]].append(text)
+        else:
+            found[text] = []
+    return found
+
+
 @EACH_PAGE
 def test_paths_of_a_page_exist(page: Path) -> None:
     assert [path for path in paths(page) if not any(CHECKOUT.glob(path.rstrip("/")))] == []
@@ -167,3 +186,31 @@ def test_pages_named_by_the_code_exist() -> None:
     }
     assert named
     assert {name for name in named if not (CHECKOUT / name).is_file()} == set()
+
+
+def test_picture_of_the_packages_has_the_layers_that_are_checked() -> None:
+    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    [packages] = (
+        each["layers"] for each in contracts if each["type"] == "layers" and "containers" not in each
+    )
+    inside = {
+        each["containers"][0]: [re.sub(r" [|:] ", ", ", layer) for layer in each["layers"]]
+        for each in contracts
+        if "containers" in each
+    }
+    assert list(picture()) == packages
+    assert picture() == inside
+
+
+def test_documentation_stays_short_enough_to_be_read() -> None:
+    pages = (CHECKOUT / "README.md", *DOCS.rglob("*.md"))
+    counts = sorted(((len(page.read_text(encoding="utf-8").split()), page) for page in pages), reverse=True)
+    longest = ", ".join(f"{page.relative_to(CHECKOUT)} ({count})" for count, page in counts[:5])
+    total = sum(count for count, _page in counts)
+    assert total <= MOST_WORDS, (
+        f"README.md and docs/ have {total} words, {total - MOST_WORDS} too many. Say it more briefly, remove "
+        "what another page says, move reasons into comments and examples into docs/examples, and let "
+        f"console/reference make what the code knows. The longest pages: {longest}."
+    )

@@ -1,8 +1,7 @@
-"""The backend and the dialect of docs/extending.md, taken from the page and run."""
+"""The backend and the dialect of docs/extending.md, in docs/examples, added to the packages and run."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,7 @@ from tests.waiting import wait_for
 
 __all__ = ["place"]
 
-BLOCK = re.compile(r"^```python\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = CHECKOUT / "docs" / "examples"
 BACKEND = "detached"
 DIALECT = "plain"
 
@@ -35,13 +34,9 @@ DIALECT = "plain"
 @pytest.fixture(autouse=True)
 def _extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
     """Add the page's code to the packages, and its rows to the registries."""
-    for name, code in BLOCK.findall((CHECKOUT / "docs" / "extending.md").read_text(encoding="utf-8")):
-        file = tmp_path / "added" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(code, encoding="utf-8")
     before = set(sys.modules)
     for package, folder in ((jobs.backends, "jobs/backends"), (jobs.dialects, "jobs/dialects")):
-        paths = [*package.__path__, str(tmp_path / "added" / folder)]
+        paths = [*package.__path__, str(EXAMPLES / folder)]
         monkeypatch.setattr(package, "__path__", paths)
     monkeypatch.setitem(registry.PACKAGES, BACKEND, "jobs.backends.detached")
     monkeypatch.setattr(dialects, "NAMES", (*dialects.NAMES, DIALECT))

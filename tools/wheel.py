@@ -32,7 +32,7 @@ def _add_resources(packages: Path) -> None:
     for name in RESOURCES:
         target = packages / "console" / "resources" / name
         shutil.rmtree(target, ignore_errors=True)  # an earlier build's
-        shutil.copytree(ROOT / name, target)
+        shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (ROOT / "locale").glob("*/LC_MESSAGES/*.mo"):
         target = packages / "jobs" / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""When something may start: only if the past says so (docs/quotas.md, "When will it start").
+"""When something may start: only if the past says so (docs/quotas.md, "Why does it wait?").
 
 A forecast is the range in which nine of ten earlier requests of the same quota and size had waited.  It is
 shown only if, replayed over those earlier ones, each time with what was known before, it held for four of

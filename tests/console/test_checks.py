@@ -335,7 +335,7 @@ def test_unreachable_redis_is_a_deployment_warning(settings: Settings, tmp_path:
 def test_check_ids_are_each_documented_once() -> None:
     given = set(re.findall(r'id="(console\.[EW]\d+)"', Path(checks.__file__).read_text()))
     explained = re.findall(
-        r"^\| `(console\.[EW]\d+)`", (CHECKOUT / "docs" / "checks.md").read_text(), re.MULTILINE
+        r"^- `(console\.[EW]\d+)`", (CHECKOUT / "docs" / "checks.md").read_text(), re.MULTILINE
     )
     assert len(explained) == len(set(explained))
     assert set(explained) == given

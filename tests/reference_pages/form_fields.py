@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.reference_pages.table import code, table
+from console.reference.table import code, table
 
 INTRODUCTION: Final = """\
 # The fields of PAI-DLC's pages

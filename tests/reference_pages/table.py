@@ -1,15 +1,9 @@
-"""Tables in Markdown."""
+"""The rows of tables in Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a line for each row."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+from collections.abc import Iterator, Mapping
 
 
 def rows(text: str) -> Iterator[Mapping[str, str]]:
@@ -18,16 +12,6 @@ def rows(text: str) -> Iterator[Mapping[str, str]]:
         head, _line, *lines = (_split(line) for line in block.splitlines())
         for line in lines:
             yield dict(zip(head, line, strict=True))
-
-
-def cell(text: str) -> str:
-    """Text that may stand in a cell."""
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def code(text: str) -> str:
-    """Text as code, or nothing."""
-    return f"`{cell(text)}`" if text else ""
 
 
 def _split(line: str) -> list[str]:

@@ -11,8 +11,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from console.home import CHECKOUT
 from console.site_yaml import shape
 from console.site_yaml.export import export
+from console.site_yaml.parser import read
 from console.site_yaml.shape import Site, json_schema
 from jobs.models import LogSink
 from quotas import ledger
@@ -431,3 +433,8 @@ def test_log_sink_with_wrong_values_is_refused_with_its_position(site: Any) -> N
     reserved = (SINKS % LOKI).replace("site: lab", "job: x")
     assert "job can't be a label" in faults(site, reserved)[0]
     assert not LogSink.objects.exists()
+
+
+def test_example_of_the_documentation_is_read_and_has_workspaces() -> None:
+    site = read((CHECKOUT / "docs" / "site-example.yaml").read_text(encoding="utf-8")).site
+    assert list(site.workspaces) == ["vision"]

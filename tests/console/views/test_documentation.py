@@ -44,6 +44,13 @@ def test_documentation_links_and_images_all_resolve(answers: Answers, name: str)
         assert not anchor or f'id="{anchor}"' in text, target
 
 
+def test_reference_page_is_made_from_the_code_and_its_name_is_a_link() -> None:
+    client = browser(make_user("alice"))
+    page = seen(client.get(documentation.page_url("compatible-apis")))
+    assert '<a href="/help/vendor-apis"><code>vendor-apis.md</code></a>' in page
+    assert "<code>CreateJob</code>" in seen(client.get("/help/vendor-apis"))
+
+
 def test_file_named_by_a_page_is_sent_as_a_download() -> None:
     client = browser(make_user("alice"))
     assert "/help/monitoring/alerts.yaml" in seen(client.get(documentation.page_url("monitoring")))

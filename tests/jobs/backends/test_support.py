@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from console.reference.spec_paths import list_paths
 from jobs.backends import registry
 from jobs.backends.support import EVERYWHERE, Fate, Support, find_support
 from jobs.messages.support import FATES, support_message
-from tests.reference_pages.paths import paths
 
 TESTS = Path(__file__).parents[2]
 TABLES = {name: registry.find(name).support for name in registry.names()}
@@ -19,7 +19,7 @@ EVERY = [(backend, path, each) for backend, table in TABLES.items() for path, ea
 
 @pytest.mark.parametrize("backend", TABLES)
 def test_support_table_covers_every_job_field(backend: str) -> None:
-    assert [path for path, _default in paths() if find_support(TABLES[backend], path) is None] == []
+    assert [path for path, _default in list_paths() if find_support(TABLES[backend], path) is None] == []
 
 
 @pytest.mark.parametrize(("backend", "path", "each"), EVERY, ids=[f"{b}-{p}" for b, p, _each in EVERY])
@@ -40,7 +40,7 @@ def test_support_entry_marked_honoured_names_existing_test(backend: str, path: s
 
 @pytest.mark.parametrize("backend", TABLES)
 def test_support_entries_refer_to_existing_fields(backend: str) -> None:
-    known = {path for path, _default in paths()}
+    known = {path for path, _default in list_paths()}
     around = {".".join(path.split(".")[:count]) for path in known for count in range(1, path.count(".") + 2)}
     assert [path for path in TABLES[backend] if path not in around and f"{path}[]" not in around] == []
 

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.once
 
 SECONDS = 120
 PAGE = CHECKOUT / "docs" / "clients" / "python.md"
+EXAMPLE = CHECKOUT / "docs" / "examples" / "client.py"
 Run = Callable[[str], str]
 
 PROGRAM = r"""
@@ -143,10 +144,9 @@ def test_client_raises_an_exception_for_each_refusal(run: Run) -> None:
 def test_client_example_of_its_page_runs_as_it_stands(
     console: str, person: User, venv: Path, tmp_path: Path
 ) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     token = tokens.issue(person, scopes=["read", "submit", "stop", "exec"], lifetime=timedelta(days=1))
     done = subprocess.run(
-        [f"{venv}/bin/python", "-c", example],
+        [f"{venv}/bin/python", str(EXAMPLE)],
         cwd=tmp_path,
         env={"HOME": str(tmp_path), "JOB_CONSOLE_URL": console, "JOB_CONSOLE_TOKEN": token},
         capture_output=True,
@@ -165,7 +165,7 @@ def test_client_example_of_its_page_runs_as_it_stands(
 def test_client_page_names_every_method_and_error() -> None:
     page = PAGE.read_text()
     methods = [name for name in vars(Client) if not name.startswith("_")]
-    assert [name for name in methods if f"| `{name}(" not in page] == []
+    assert [name for name in methods if f"`{name}(" not in page] == []
     assert [name for name in vars(errors) if name.endswith("Error") and f"`{name}`" not in page] == []
 
 

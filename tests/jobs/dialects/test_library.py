@@ -58,8 +58,7 @@ def test_dialects_library_works_in_plain_program() -> None:
 
 
 def test_documentation_program_runs() -> None:
-    page = (ROOT / "docs" / "job-files.md").read_text(encoding="utf-8")
-    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    program = (ROOT / "docs" / "examples" / "dialects.py").read_text(encoding="utf-8")
     printed = run(program + "\nimport sys; assert 'django' not in sys.modules")
     assert "openpai-v1 100" in printed
     assert "bad_name" in printed

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from console.reference.spec_paths import list_paths
 from jobs import dialects
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.document import Document
@@ -19,7 +20,6 @@ from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs
 from tests.jobs.dialects.sbatch_strategies import sbatch_specs
 from tests.jobs.dialects.strategies import v1_specs
-from tests.reference_pages.paths import paths
 
 AT = {"dlc": "/JobConsole", "openpai-v1": "/extras/jobConsole", "openpai-v2": "/extras/jobConsole"}
 any_spec = st.one_of(v1_specs(), dlc_specs(), aihc_specs(), sbatch_specs(), kubeflow_specs())
@@ -58,7 +58,7 @@ def problems(name: str, ours: Any) -> list[tuple[str, str, Fix | None]]:
 
 
 def test_job_fields_all_have_help_text() -> None:
-    assert [path for path, _default in paths() if path not in HELPS] == ["secret_env"]
+    assert [path for path, _default in list_paths() if path not in HELPS] == ["secret_env"]
 
 
 @pytest.mark.parametrize("name", AT)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from console.reference.spec_paths import list_paths
+from console.reference.table import cell, code, table
 from jobs.backends import registry
 from jobs.backends.support import Fate, find_support
-from tests.reference_pages.paths import paths
-from tests.reference_pages.table import cell, code, table
 
 INTRODUCTION = """\
 # What a backend does with a job
 
 For each field of a job, what becomes of it on each backend. The form of a new job says the same beside its
 fields; page, API and command line note each field of a file that has no effect there.
-`make docs` makes this page.
 
 - **honoured**: the job has it; the test looks from inside a running job, or at what became of it
 - **console**: the console sees to it, whatever the backend
@@ -33,7 +32,7 @@ _SHOWN = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     heads = ("field", "there", "more", "test")
     parts = (f"## {name}\n\n{table(heads, _rows(name))}" for name in registry.names())
     return f"{INTRODUCTION}\n" + "\n".join(parts)
@@ -41,7 +40,7 @@ def page() -> str:
 
 def _rows(backend: str) -> Iterator[tuple[str, ...]]:
     support = registry.find(backend).support
-    for path, _default in paths():
+    for path, _default in list_paths():
         found = find_support(support, path)
         if found is not None:
             yield (

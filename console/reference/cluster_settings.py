@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from console.reference.table import cell, code, table
 from jobs.backends import registry
-from tests.reference_pages.table import cell, code, table
 
 INTRODUCTION = """\
 # Settings of clusters

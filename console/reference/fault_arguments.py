@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from console.reference.table import cell, code, table
 from jobs.dialects.aihc import keys as aihc
 from jobs.dialects.fault_arguments import ARGUMENTS, ArgumentKind, FaultArgument, Vendor
 from jobs.dialects.kubeflow import keys as kubeflow
 from jobs.dialects.openpai_v1 import keys as openpai_v1
 from jobs.dialects.openpai_v2 import keys as openpai_v2
 from jobs.dialects.sbatch.options import RULES
-from tests.reference_pages.table import cell, code, table
 
 KEYS_HEAD: Final = ("key", "format", "field of the job", "meaning")
 KEYS_TITLE: Final = """
@@ -33,7 +33,7 @@ HEAD: Final = ("argument", "of", "type", "unit", "default", "source", "effect he
 TITLE: Final = """# Arguments of fault tolerance
 
 Every argument that a vendor documents or uses, as it is read here (`jobs/dialects/fault_arguments.py`). Where
-the vendor publishes no default, [Automatic fault tolerance](fault-tolerance.md) says what counts here.
+the vendor publishes no default, the page "Automatic fault tolerance" says what counts here.
 
 """
 _VENDORS: Final = {Vendor.DLC: "PAI-DLC", Vendor.AIHC: "AIHC"}
