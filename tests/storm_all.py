@@ -71,7 +71,8 @@ class Kind:
 
     def command(self, name: str, judge: Path) -> str:
         """Return what it runs."""
-        pause = "read -r -t 0.01 <&3 || true"  # waits by itself: a hundred programs a second would be most of the load
+        # Bash waits by itself: a hundred programs a second for each job would be most of the load.
+        pause = "read -r -t 0.01 <&3 || true"
         count = f"exec 3<> <(:); for i in $(seq 1 {self.lines}); do echo line $i; {pause}; done; exec 3>&-"
         return f"echo started >> {judge}/{name}; {count}; {self.end}"
 
