@@ -6,9 +6,10 @@ call has a time limit and none retries inside.  No answer is an exception (`Unre
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Final, NewType, Protocol, runtime_checkable
@@ -231,6 +232,10 @@ class Observation:
     ended_at: float | None = None
     held: bool = False
     resumed: Checkpoint | None = None
+
+    def with_version(self) -> Observation:
+        """Return it with a version that changes whenever anything else does."""
+        return replace(self, version=hashlib.blake2b(repr(self).encode(), digest_size=12).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

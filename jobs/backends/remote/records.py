@@ -11,6 +11,9 @@ from typing import Any, Final
 
 FILE: Final = "job.json"
 FORMAT: Final = 1
+READABLE: Final = 0o640
+"""The mode of the console's own files that a job of another user reads."""
+
 _CACHE_SIZE: Final = 16_384
 
 
@@ -62,6 +65,11 @@ class AttemptRecord:
     apart: bool = False
     checks_nodes: bool = False
     makes_token: bool = False
+
+    @property
+    def file_mode(self) -> int:
+        """The mode of the console's own files that the job reads."""
+        return READABLE if self.user else 0o600
 
     def replicas(self) -> Iterator[tuple[RoleRecord, int, str]]:
         """Yield every replica: role, index, name in files."""

@@ -21,7 +21,6 @@ from jobs.backends.slurm.client.addresses import NodeAddresses
 from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, Programs
 from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
-from jobs.backends.slurm.identity import folder_access
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.status import recovery
@@ -45,7 +44,7 @@ class StepSessions(ReplicaSessions):
         """Return the transport to an agent on the replica's node, in its component of the job."""
         try:
             if self._config.enters == DOOR:
-                mode = folder_access.READABLE if self._record.user else 0o600
+                mode = self._record.file_mode
                 address = partial(self._address, node)
                 files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, mode, address)
                 return ListenerTransport(files, f"{self._config.python} {self._bundle()}", self.classify)
