@@ -17,7 +17,7 @@ from typing import Any, Final
 from jobs.backends import fixed_ports
 from jobs.backends.base import Submission
 from jobs.backends.ray.config import KEEP_FREE_MIB, LOG_MIB, PREPARE_S, RayConfig
-from jobs.backends.remote import attempts, records
+from jobs.backends.remote import records
 from jobs.backends.staging import code_sources, containers, job_folders, job_secrets, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
@@ -225,43 +225,13 @@ def render_secrets(submission: Submission, config: RayConfig, mounts: MountPlann
 def render_record(submission: Submission, config: RayConfig) -> str:
     """Return the attempt's record as JSON."""
     spec = submission.spec
-    value = {
-        "format": records.FORMAT,
-        "ports": list(config.ports),
-        "time_limit_s": spec.time_limit_s,
-        "roles": _role_records(spec),
-        "apart": True,
-        "makes_token": True,
-        **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
-    }
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _role_records(spec: JobSpec) -> list[dict[str, Any]]:
-    found, offset = [], 0
-    for place, (role, ports) in enumerate(zip(spec.roles, list_ports(spec), strict=True)):
-        requested = {port.label for port in role.ports}
-        each = [
-            (port.label, port.begin_at and port.begin_at + more)
-            for port in ports
-            for more in range(port.count)
-        ]
-        found.append(
-            {
-                "name": role.name,
-                "prefix": attempts.file_prefix(role.name, place),
-                "replicas": role.replicas,
-                "min_failed": role.completion.min_failed,
-                "min_succeeded": role.completion.min_succeeded,
-                "memory_mib": role.resources.memory_mib,
-                "image": bool(role.image),
-                "contained": False,
-                "offset": offset,
-                "each": len(each),
-                "ports": [
-                    [label, at, position] for position, (label, at) in enumerate(each) if label in requested
-                ],
-            }
-        )
-        offset += role.replicas * len(each)
-    return found
+    ports = [fixed_ports.number_each(each) for each in list_ports(spec)]
+    return records.render(
+        spec,
+        config.ports,
+        ports,
+        is_contained=lambda _role: False,
+        apart=True,
+        makes_token=True,
+        checks_nodes=spec.sanity_check.enabled,
+    )

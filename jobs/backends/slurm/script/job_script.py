@@ -6,13 +6,12 @@ itself spreads (the dialect's framework `slurm`) unchanged.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.remote import attempts, bundle, records
@@ -165,16 +164,16 @@ def _tensorboard(submission: Submission, config: SlurmConfig) -> Iterator[str]:
 def render_record(submission: Submission, config: SlurmConfig, user: str = "") -> str:
     """Return the attempt's record as JSON."""
     spec = submission.spec
-    value = {
-        "format": records.FORMAT,
-        "ports": list(config.ports),
-        "time_limit_s": spec.time_limit_s,
-        "roles": list(_role_records(spec, config)),
-        **({"user": user} if user else {}),
-        **({"apart": True} if config.apart else {}),
-        **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
-    }
-    return json.dumps(value, ensure_ascii=False)
+    runtime = container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
+    return records.render(
+        spec,
+        config.ports,
+        [[(port.label, port.at) for port in ports.ports_of(role)] for role in spec.roles],
+        is_contained=lambda role: bool(role.image and runtime),
+        user=user,
+        apart=config.apart,
+        checks_nodes=spec.sanity_check.enabled,
+    )
 
 
 def is_alone(spec: JobSpec) -> bool:
@@ -303,26 +302,6 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         with_prologue(command, submission.spec.software, rdma=role.resources.rdma),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
-
-
-def _role_records(spec: JobSpec, config: SlurmConfig) -> Iterator[dict[str, Any]]:
-    for place, (role, offset) in enumerate(zip(spec.roles, ports.offsets(spec.roles), strict=True)):
-        requested = {port.label for port in role.ports}
-        yield {
-            "name": role.name,
-            "prefix": attempts.file_prefix(role.name, place),
-            "replicas": role.replicas,
-            "min_failed": role.completion.min_failed,
-            "min_succeeded": role.completion.min_succeeded,
-            "memory_mib": role.resources.memory_mib,
-            "image": bool(role.image),
-            "contained": bool(
-                role.image and container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
-            ),
-            "offset": offset,
-            "each": len(ports.ports_of(role)),
-            "ports": [[p.label, p.at, p.position] for p in ports.ports_of(role) if p.label in requested],
-        }
 
 
 def _count(value: int | None) -> str:
