@@ -17,7 +17,7 @@ from typing import Any, Final, NewType, Protocol, runtime_checkable
 from jobs.facilities import Facilities, StorageMapping
 from jobs.node.supervisor.checkpoints import Checkpoint
 from jobs.spec import JobSpec
-from jobs.states import Params, Phase, PortSource, Reason, ReplicaState, State, Unready
+from jobs.states import Params, Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
 from jobs.trees import Supplied
 
 PROGRAMS: Final = (
@@ -40,6 +40,11 @@ class Refused(Exception):
         super().__init__(reason.code)
         self.reason = reason
 
+    @classmethod
+    def by_engine(cls, detail: str, **params: str) -> Refused:
+        """Return the exception for a job that the engine itself refused, with its message."""
+        return cls(Reason(ReasonCode.REFUSED, {"detail": detail, **params}))
+
 
 class NotSubmitted(Exception):
     """Nothing was started, which is certain; the job goes back to the queue."""
@@ -47,6 +52,11 @@ class NotSubmitted(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.code)
         self.reason = reason
+
+    @classmethod
+    def not_sent(cls, detail: object) -> NotSubmitted:
+        """Return the exception for a job that could not be sent to the engine."""
+        return cls(Reason(ReasonCode.NOT_SENT, {"detail": str(detail)}))
 
 
 class Unknown(Exception):

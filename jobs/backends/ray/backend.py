@@ -99,7 +99,7 @@ class RayBackend(FolderBackend):
                 if not self._was_sent(key):
                     self._submit(submission, folder, mounts)
         except OSError as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         return Handle(key)
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
@@ -206,14 +206,14 @@ class RayBackend(FolderBackend):
         try:
             self._client.upload_package(name, data)
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         request = self._render_request(submission, name)
         try:
             self._client.submit(request)
         except JobExists:
             self._compare(request)
         except NotConnected as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         except SubmissionFailed as error:
             raise Refused(Reason(ReasonCode.REFUSED, {"error": str(error)})) from error
         except Unreachable as error:
@@ -251,7 +251,7 @@ class RayBackend(FolderBackend):
         try:
             nodes, bundles = capacity.read_nodes(self._client, self._config)
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         self._count_placed_later(nodes, {each.group for each in bundles} | {submission.key})
         asks = resource_requests(submission.spec)
         pairs = zip(asks, submission.spec.roles, strict=True)

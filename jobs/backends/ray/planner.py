@@ -17,10 +17,11 @@ from typing import Any, Final
 from jobs.backends import fixed_ports
 from jobs.backends.base import Submission
 from jobs.backends.ray.config import KEEP_FREE_MIB, LOG_MIB, PREPARE_S, RayConfig
+from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
 from jobs.backends.remote import records
 from jobs.backends.staging import code_sources, containers, job_folders, job_secrets, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
-from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
+from jobs.backends.staging.mounts import MountContext, MountPlanner
 from jobs.backends.staging.planned_roles import (
     implicit_ports,
     plan_role,
@@ -53,11 +54,8 @@ class NodeMounts(MountPlanner):
 def check(submission: Submission, config: RayConfig) -> NodeMounts:
     """Return the job's mounts; raise Refused for what this cluster will never run."""
     spec = submission.spec
-    for name in job_secrets.list_names(submission, config.code()):
-        if name not in submission.secrets:
-            raise refusal("no_secret", name=name)
-    if submission.is_restricted:
-        raise refusal("egress_not_enforced", workspace=submission.workspace)
+    refuse_missing_secrets(submission, job_secrets.list_names(submission, config.code()))
+    refuse_restricted(submission)
     if spec.instance_role:
         raise refusal("role_without_network", role=spec.instance_role)
     if spec.framework is Framework.SLURM and spec.replicas > 1:

@@ -76,7 +76,7 @@ from jobs.node import credential_server
 from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import as_shell
-from jobs.states import TERMINAL, Reason, ReasonCode
+from jobs.states import TERMINAL
 
 T = TypeVar("T")
 
@@ -167,7 +167,7 @@ class SlurmBackend(FolderBackend):
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
         except OSError as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def release(self, handles: Sequence[Handle]) -> None:
         """See `base.Holding`.  No job is released that has the number of one that Slurm forgot."""
@@ -425,7 +425,7 @@ class SlurmBackend(FolderBackend):
             yield from staging.bucket_files(submission)
         except BucketError as error:
             detail = str(error) or f"no answer in {staging.SIGNING_S} s"
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": detail})) from error
+            raise NotSubmitted.not_sent(detail) from error
 
     def _script(self, submission: Submission, folder: Path) -> str:
         """Return the script, for a shared folder or one of each node's own."""
@@ -443,7 +443,7 @@ class SlurmBackend(FolderBackend):
         try:
             return [node["NodeName"] for node in self._controller.nodes()]
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def _ask_accounting(
         self, handles: Sequence[Handle], listed: Mapping[str, list[ListedJob]]
@@ -570,7 +570,7 @@ class SlurmBackend(FolderBackend):
                 visibility.check(self._config)
             return unix_users.resolve_account(submission.person, unix_users.slurm_user(self._config))
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def _user(self, key: str) -> str:
         """Return the UNIX user of an attempt, "" for the console's own."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jobs import trees
 from jobs.backends.base import Submission
-from jobs.backends.kubernetes.objects.volumes import refusal
+from jobs.backends.refusals import refusal
 from jobs.backends.staging.code_sources import COMMIT, REF, folder_name, needs_no_git
 from jobs.dialects import placeholders
 from jobs.facilities import split_code, without_login

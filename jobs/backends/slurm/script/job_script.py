@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.base import Refused, Submission
+from jobs.backends.base import Submission
+from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
 from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
@@ -30,7 +31,6 @@ from jobs.node.frameworks import registry
 from jobs.node.supervisor import checkpoints, restart_lines
 from jobs.node.wrapper import tensorboard
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
-from jobs.states import Params, Reason, ReasonCode
 
 NEVER: Final = "-"
 BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
@@ -52,19 +52,15 @@ KILL_WAIT_S: Final = 30
 def check(submission: Submission, config: SlurmConfig) -> None:
     """Raise Refused for what the job would lack when it runs."""
     spec = submission.spec
-    for name in sorted({each.name for each in spec.secret_env.values()} | staging.named_secrets(spec)):
-        if name not in submission.secrets:
-            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
-    if submission.is_restricted:
-        params: Params = {"why": "egress_not_enforced", "workspace": submission.workspace}
-        raise Refused(Reason(ReasonCode.REFUSED, params))
+    refuse_missing_secrets(submission, sorted(staging.list_secrets(spec)))
+    refuse_restricted(submission)
     _check_role(submission, config)
     container_runtimes.check(spec, config, alone=is_alone(spec))
     containers.check(spec, config, alone=is_alone(spec))
     staging.plan_staging(submission, config)
     resources = [role.resources for role in spec.roles]
     if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in resources):
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
+        raise refusal("field", field="gpu_type")
 
 
 def _check_role(submission: Submission, config: SlurmConfig) -> None:
@@ -80,8 +76,7 @@ def _check_role(submission: Submission, config: SlurmConfig) -> None:
     spread = is_alone(spec) and spec.replicas > 1
     why = "role_without_network" if spread or runtime in container_runtimes.BY_SRUN else ""
     if why or not submission.role_provider:
-        params: Params = {"why": why or "role_unknown", "role": spec.instance_role}
-        raise Refused(Reason(ReasonCode.REFUSED, params))
+        raise refusal(why or "role_unknown", role=spec.instance_role)
 
 
 def needs_nodes(spec: JobSpec) -> bool:

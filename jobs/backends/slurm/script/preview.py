@@ -22,8 +22,7 @@ SOON_S: Final = 60
 
 def mask_secrets(submission: Submission) -> Submission:
     """Return the submission with a mask for every secret that it names."""
-    names = {each.name for each in submission.spec.secret_env.values()}
-    hidden = dict.fromkeys(names | staging.named_secrets(submission.spec), MASK)
+    hidden = dict.fromkeys(staging.list_secrets(submission.spec), MASK)
     return replace(submission, secrets=hidden, endpoint_token=MASK)
 
 

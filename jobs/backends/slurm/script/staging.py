@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from jobs import data_mover, trees
 from jobs.backends.base import Submission
+from jobs.backends.refusals import refusal
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import containers
@@ -34,7 +35,6 @@ from jobs.backends.staging.mounts import (
     find_upload,
     is_in_memory,
     memory_mib,
-    refusal,
 )
 from jobs.backends.staging.storage_map import find_storage
 from jobs.dialects import placeholders
@@ -284,10 +284,11 @@ def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Ite
         yield f"{prefix}code-key", key.rstrip("\n") + "\n"
 
 
-def named_secrets(spec: JobSpec) -> set[str]:
-    """Return the secrets that the job's mounts, code and containers name."""
+def list_secrets(spec: JobSpec) -> set[str]:
+    """Return the secrets that the job's variables, mounts, code and containers name."""
     uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
     named = {name for uri in uris for name in placeholders.list_references(uri)}
+    named |= {each.name for each in spec.secret_env.values()}
     return named | set(staged_containers.list_secrets(spec))
 
 
@@ -338,20 +339,8 @@ def _order(source: CodeSource, submission: Submission, config: SlurmConfig, most
     )
     if place is None:
         raise refusal("code_not_allowed", place=shown, setting=HDFS)
-    return {
-        "do": "fetch",
-        "name": shown,
-        "uri": place.uri,
-        "endpoint": place.endpoint,
-        "user": submission.person.name if of_hdfs else "",
-        "password": "",
-        "inside": None,
-        "most": most,
-        "unpack": True,
-        "cache": "",
-        "cache_most": 0,
-        "site": "",
-    }
+    user = submission.person.name if of_hdfs else ""
+    return _fetch_order(shown, place.uri, most, user=user, endpoint=place.endpoint, unpack=True)
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
@@ -424,20 +413,14 @@ def _plan_bucket(mount: Mount, mapping: StorageMapping, shown: str, path: str) -
         return mount.uri
     if mount.purpose is MountPurpose.OUTPUT or not (mount.read_only or mapping.read_only):
         raise refusal("bucket_not_writable", place=shown)
-    order = {
-        "do": "fetch",
-        "name": shown,
-        "uri": "signed:",
-        "user": "",
-        "password": "",
-        "inside": None,
-        "most": remotes.DataRules().most_bytes,
-        "cache": "",
-        "cache_most": 0,
-        "site": "",
-    }
-    spec = CodeSpec(0, uri=shown)
-    return CodePiece(path, spec, True, json.dumps(order), BUCKET_LOGIN, cause="mount")
+    order = json.dumps(_fetch_order(shown, "signed:", remotes.DataRules().most_bytes))
+    return CodePiece(path, CodeSpec(0, uri=shown), True, order, BUCKET_LOGIN, cause="mount")
+
+
+def _fetch_order(name: str, uri: str, most: int, **others: str | bool) -> dict[str, Any]:
+    """Return the data mover's order to fetch at most so many bytes, without a cache."""
+    order = {"do": "fetch", "name": name, "uri": uri, "most": most, "inside": None, "site": ""}
+    return {**order, "user": "", "password": "", "cache": "", "cache_most": 0, **others}
 
 
 def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:
