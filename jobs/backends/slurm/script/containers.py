@@ -14,11 +14,10 @@ from jobs.backends.refusals import refusal
 from jobs.backends.remote import attempts
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import container_runtimes
-from jobs.backends.slurm.script.environment import FIXED
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
 from jobs.node.staging import mount_paths
-from jobs.node.wrapper.environment import companion_variables
+from jobs.node.wrapper.environment import FIXED, companion_variables
 from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
 
 

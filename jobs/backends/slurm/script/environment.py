@@ -17,13 +17,15 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging import tracking
+from jobs.backends.staging.framework_jobs import make_framework_job
 from jobs.node.frameworks import mpi, registry, tensorflow
-from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports, checkpoints
 from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
+    FIXED,
     INDEX_VARIABLES,
     LOCATION_VARIABLES,
     job_variables,
@@ -49,8 +51,6 @@ CHOSEN_AT_START: Final = (
 _RANDOM: Final = "$(od -An -N 32 -tx1 /dev/urandom | tr -d ' \\n')"
 """An expression of a new key for each run."""
 
-FIXED: Final = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"})
-
 
 def render_peers(spec: JobSpec) -> Iterator[str]:
     """Yield the lines about all replicas, for every replica: text in which the shell expands variables."""
@@ -64,7 +64,7 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
     for place, role in enumerate(spec.roles):
         known = named_variables(role.name, role.replicas, role.resources, role.completion)
         yield from (_export_fixed(name, value) for name, value in known.items())
-        addresses = _list_endpoints(job, place)
+        addresses = job.list_addresses(place)
         yield _export_expanded(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
         for index in range(role.replicas):
             yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
@@ -175,35 +175,14 @@ def _cluster(job: FrameworkJob) -> str:
     """Return the line with the `cluster` of TF_CONFIG, which each replica completes."""
     clusters = []
     for place, name in tensorflow.cluster_roles(role.name for role in job.roles):
-        addresses = ", ".join(f'"{endpoint}"' for endpoint in _list_endpoints(job, place))
+        addresses = ", ".join(f'"{endpoint}"' for endpoint in job.list_addresses(place))
         clusters.append(f"{_escape(json.dumps(name))}: [{addresses}]")
     return f"tf_cluster='{{{', '.join(clusters)}}}'"
 
 
 def _framework_job(spec: JobSpec) -> FrameworkJob:
-    roles = (
-        FrameworkRole(
-            role.name,
-            role.replicas,
-            count_processes(role.resources.gpus, {**spec.env, **role.env}),
-            count_tolerated(role.replicas, role.completion.min_failed),
-            role.restart.limit,
-        )
-        for role in spec.roles
-    )
-    return FrameworkJob(
-        spec.framework,
-        "$SLURM_JOB_ID",
-        tuple(roles),
-        _ScriptEndpoints(spec),
-        checks_nodes=spec.sanity_check.enabled and spec.framework is not Framework.SLURM,
-    )
-
-
-def _list_endpoints(job: FrameworkJob, place: int) -> list[str]:
-    """Return the expression of `address:port` of each replica of a role."""
-    found, indexes = job.endpoints, range(job.roles[place].replicas)
-    return [f"{found.address(place, index)}:{found.port(place, index, WEB)}" for index in indexes]
+    checks_nodes = spec.sanity_check.enabled and spec.framework is not Framework.SLURM
+    return make_framework_job(spec, "$SLURM_JOB_ID", _ScriptEndpoints(spec), checks_nodes=checks_nodes)
 
 
 class _ScriptEndpoints:
