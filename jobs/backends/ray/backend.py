@@ -11,7 +11,6 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.ray import capacity, package, planner, preview, states
-from jobs.backends.ray.addresses import find_address
+from jobs.backends.ray.addresses import RayAddresses
 from jobs.backends.ray.capacity import NodeCapacity, Requirements
 from jobs.backends.ray.client import JobExists, NotConnected, RayClient, RayJob, SubmissionFailed
 from jobs.backends.ray.config import RayConfig
@@ -71,6 +70,7 @@ class RayBackend(FolderBackend):
     def __init__(self, config: RayConfig) -> None:
         super().__init__(config.root)
         self._config, self._client = config, RayClient(config)
+        self._addresses = RayAddresses(config)
 
     def engine_number(self, handle: Handle) -> str:
         """Return Ray's submission id of the job."""
@@ -111,7 +111,7 @@ class RayBackend(FolderBackend):
         for handle, found in seen.items():
             if isinstance(found, Observation) and found.state in TERMINAL:
                 self._close(handle)
-        return self._complete(seen, partial(find_address, self._config))
+        return self._complete(seen, self._addresses.of_node)
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.
@@ -322,7 +322,7 @@ class RayBackend(FolderBackend):
         return str(handle)
 
     def _open_sessions(self, handle: Handle, replica: ReplicaRef) -> ListenerSessions:
-        return ListenerSessions(self._config, handle, replica)
+        return ListenerSessions(self._config, handle, replica, self._addresses)
 
     def _read_secrets(self, folder: Path) -> Mapping[str, str]:
         found: Mapping[str, str] = json.loads(attempts.read_text(folder / "secrets") or "{}").get("env", {})

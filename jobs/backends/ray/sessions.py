@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from jobs.backends.base import ReplicaRef
-from jobs.backends.ray.addresses import find_own_address
+from jobs.backends.ray.addresses import RayAddresses
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
@@ -18,10 +18,10 @@ from jobs.backends.sessions import Barrier, NoEntry
 class ListenerSessions(ReplicaSessions):
     """Sessions beside one replica of a job on Ray."""
 
-    def __init__(self, config: RayConfig, key: str, replica: ReplicaRef) -> None:
+    def __init__(self, config: RayConfig, key: str, replica: ReplicaRef, addresses: RayAddresses) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         super().__init__(config.root, key, replica, config.timeout_s)
-        self._config = config
+        self._config, self._addresses = config, addresses
 
     def _transport(self, node: str) -> Transport:
         """See `ReplicaSessions`."""
@@ -35,7 +35,7 @@ class ListenerSessions(ReplicaSessions):
 
     def _address(self, node: str) -> str:
         """See `ReplicaSessions`."""
-        return find_own_address(self._config, self._key, node)
+        return self._addresses.of_job(self._key, node)
 
     def _node_folder(self) -> Path:
         """See `ReplicaSessions`."""

@@ -45,7 +45,7 @@ from jobs.backends.slurm.client import (
     prerequisites,
     usage,
 )
-from jobs.backends.slurm.client.addresses import NodeAddresses
+from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.commands import CommandController
 from jobs.backends.slurm.client.controller import Controller, JobActions
 from jobs.backends.slurm.client.history import AccountingAnswer
@@ -114,7 +114,7 @@ class SlurmBackend(FolderBackend):
         self._controller: Controller = (
             RestController(config) if config.way == "rest" else CommandController(config)
         )
-        self._addresses = NodeAddresses(config, self._controller)
+        self._addresses = SlurmAddresses(config, self._controller)
 
     @property
     def metrics_source(self) -> MetricsSource | None:

@@ -17,7 +17,7 @@ from jobs.backends.remote.listener_client import ListenerFiles, ListenerTranspor
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.remote.transport import ProcessTransport, Transport
 from jobs.backends.sessions import Barrier, NoEntry
-from jobs.backends.slurm.client.addresses import NodeAddresses
+from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, Programs
 from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
@@ -33,7 +33,7 @@ class StepSessions(ReplicaSessions):
     """Sessions beside one replica of one run of a job on Slurm."""
 
     def __init__(
-        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: NodeAddresses
+        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: SlurmAddresses
     ) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         super().__init__(config.root, job.key, replica, config.timeout_s)
@@ -62,7 +62,7 @@ class StepSessions(ReplicaSessions):
 
     def _address(self, node: str) -> str:
         """See `ReplicaSessions`."""
-        return self._addresses.of_job(self._number, self._run, node)
+        return self._addresses.of_job((self._number, self._run), node)
 
     def _node_folder(self) -> Path:
         """See `ReplicaSessions`."""
