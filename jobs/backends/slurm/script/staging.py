@@ -227,13 +227,11 @@ def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str
 
 def list_mounts(submission: Submission, config: SlurmConfig) -> Iterator[tuple[str, str, bool]]:
     """Yield the path, source and read-only flag of each mount."""
-    source = submission.spec.code
-    found = [] if source is None else [_plan_code(source, submission, config)]
-    for each in (*found, *(_plan(mount, submission, config) for mount in submission.spec.mounts)):
-        if isinstance(each, CodePiece):
-            yield each.path or mount_paths.WORK, each.code.name, each.read_only
-        elif isinstance(each, StagedPlace):
-            yield each.path, each.source or ("memory" if each.memory_mib else "empty"), each.read_only
+    plan = plan_staging(submission, config)
+    for piece in plan.pieces:
+        yield piece.path or mount_paths.WORK, piece.code.name, piece.read_only
+    for place in plan.places:
+        yield place.path, place.source or ("memory" if place.memory_mib else "empty"), place.read_only
 
 
 def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
