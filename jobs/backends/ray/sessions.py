@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.ray.addresses import RayAddresses
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.remote import attempts, bundle
-from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.remote.transport import Transport
 from jobs.backends.sessions import Barrier, NoEntry
@@ -27,9 +25,7 @@ class ListenerSessions(ReplicaSessions):
         """See `ReplicaSessions`."""
         try:
             path = attempts.node_root(self._config.nodes_folder, self._key) / bundle.file_name()
-            address = partial(self._address, node)
-            files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, 0o600, address)
-            return ListenerTransport(files, f"{self._config.python} {path}", self.classify)
+            return self._listener(node, f"{self._config.python} {path}")
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
 

@@ -6,14 +6,12 @@ job's user does by the sudo helper; where neither can, the job's own script star
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.bundle import ISOLATED
-from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.remote.transport import ProcessTransport, Transport
 from jobs.backends.sessions import Barrier, NoEntry
@@ -44,10 +42,7 @@ class StepSessions(ReplicaSessions):
         """Return the transport to an agent on the replica's node, in its component of the job."""
         try:
             if self._config.enters == DOOR:
-                mode = self._record.file_mode
-                address = partial(self._address, node)
-                files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, mode, address)
-                return ListenerTransport(files, f"{self._config.python} {self._bundle()}", self.classify)
+                return self._listener(node, f"{self._config.python} {self._bundle()}")
             has_components = len(self._record.roles) > 1
             if self._record.user:
                 component = str(self._place) if has_components else "-"
