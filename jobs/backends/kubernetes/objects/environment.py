@@ -28,7 +28,9 @@ from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
     NO_GPUS,
     job_variables,
+    list_instances,
     named_variables,
+    peer_variables,
     role_variables,
 )
 from jobs.spec import JobSpec, Port, RoleSpec
@@ -116,14 +118,9 @@ def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
     }
     for position, role in enumerate(spec.roles):
         found |= named_variables(role.name, role.replicas, role.resources, role.completion)
-        found[f"PAI_TASK_ROLE_{role.name}_HOST_LIST"] = ",".join(job.list_addresses(position))
-        for index in range(role.replicas):
-            found[f"PAI_HOST_IP_{role.name}_{index}"] = peers.address(position, index)
-            for label, ports in peers.ports[position].items():
-                found[f"PAI_PORT_LIST_{role.name}_{index}_{label}"] = _join(ports)
-                found[f"PAI_{role.name}_{index}_{label}_PORT"] = _join(ports)
-    instances = (f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
-    found["PAI_TASK_ROLE_INSTANCES"] = ",".join(instances)
+        ports = {label: _join(each) for label, each in peers.ports[position].items()}
+        found |= peer_variables(job, position, [ports] * role.replicas)
+    found["PAI_TASK_ROLE_INSTANCES"] = list_instances(job)
     found |= registry.shared_variables(job)
     return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
 
