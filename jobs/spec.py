@@ -223,7 +223,7 @@ class Check(Model):
 
 
 class RestartScope(StrEnum):
-    """What is started again after a fault: the whole job, or only the replica that failed."""
+    """The part of a job that is started again after a fault: all of it, or the replica that failed."""
 
     JOB = "job"
     REPLICA = "replica"

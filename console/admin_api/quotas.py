@@ -37,7 +37,7 @@ def _limit(most: int = _GREATEST) -> serializers.IntegerField:
 
 
 class QuotaLimitsShape(shapes.ApiShape):
-    """What a quota may hold, and what one person in it may; what is absent stays, null is no limit.
+    """Limits of a quota, and of one person in it; a field that is left out stays, null is no limit.
 
     A limit below what is in use needs `allow_below_use`: running jobs finish, and nothing starts until then.
     """

@@ -107,7 +107,7 @@ Minutes = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class JobPolicyShape(_Part):
-    """What a role or a person may ask for in a quota, or everybody where neither is named."""
+    """Limits of requests in a quota for a role or a person, or for everybody where neither is named."""
 
     role: RoleName | Literal[""] = ""
     person: str = ""
@@ -228,7 +228,7 @@ class GroupShape(_Part):
 
 
 class GroupMappingShape(_Part):
-    """What a group of LDAP ("ldap") or of an OIDC provider (its name) gives: a role, or all rights."""
+    """A role, or all rights, for a group of LDAP ("ldap") or of an OIDC provider (its name)."""
 
     source: Annotated[str, Field(min_length=1, max_length=64)]
     group: Annotated[str, Field(min_length=1, max_length=500)]
@@ -374,7 +374,7 @@ class AssetsShape(_Part):
 
 
 class StorageShape(_Part):
-    """What this site has for an id or address of storage in job files: a folder or a bucket.
+    """A folder or a bucket of this site for an id or address of storage in job files.
 
     Without `workspaces` or `clusters` it is for all of them.  A secret key is entered in the admin.
     """

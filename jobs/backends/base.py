@@ -6,9 +6,10 @@ call has a time limit and none retries inside.  No answer is an exception (`Unre
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Final, NewType, Protocol, runtime_checkable
@@ -16,7 +17,7 @@ from typing import Any, Final, NewType, Protocol, runtime_checkable
 from jobs.facilities import Facilities, StorageMapping
 from jobs.node.supervisor.checkpoints import Checkpoint
 from jobs.spec import JobSpec
-from jobs.states import Params, Phase, PortSource, Reason, ReplicaState, State, Unready
+from jobs.states import Params, Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
 from jobs.trees import Supplied
 
 PROGRAMS: Final = (
@@ -39,6 +40,11 @@ class Refused(Exception):
         super().__init__(reason.code)
         self.reason = reason
 
+    @classmethod
+    def by_engine(cls, detail: str, **params: str) -> Refused:
+        """Return the exception for a job that the engine itself refused, with its message."""
+        return cls(Reason(ReasonCode.REFUSED, {"detail": detail, **params}))
+
 
 class NotSubmitted(Exception):
     """Nothing was started, which is certain; the job goes back to the queue."""
@@ -46,6 +52,11 @@ class NotSubmitted(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.code)
         self.reason = reason
+
+    @classmethod
+    def not_sent(cls, detail: object) -> NotSubmitted:
+        """Return the exception for a job that could not be sent to the engine."""
+        return cls(Reason(ReasonCode.NOT_SENT, {"detail": str(detail)}))
 
 
 class Unknown(Exception):
@@ -231,6 +242,10 @@ class Observation:
     ended_at: float | None = None
     held: bool = False
     resumed: Checkpoint | None = None
+
+    def with_version(self) -> Observation:
+        """Return it with a version that changes whenever anything else does."""
+        return replace(self, version=hashlib.blake2b(repr(self).encode(), digest_size=12).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ then gets the next ports that no replica of its job has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -40,6 +40,15 @@ def assign(roles: Sequence[RoleSpec]) -> Begins:
 def first_port(port: Port, index: int) -> int:
     """Return where the port of a replica begins on a node of its own."""
     return port.begin_at + index * port.count
+
+
+def number_each(ports: Iterable[Port]) -> list[tuple[str, int]]:
+    """Return the label of each single port and its number for the first replica, 0 for any."""
+    return [
+        (port.label, port.begin_at + more if port.begin_at else 0)
+        for port in ports
+        for more in range(port.count)
+    ]
 
 
 def find_moved_label(roles: Sequence[RoleSpec]) -> str:

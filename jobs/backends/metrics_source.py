@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from jobs.backends.settings import FROZEN, invalid
+from jobs.backends.settings import mark as _
 
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?")
 
@@ -62,3 +63,28 @@ class MetricsSource:
     def list_queries(self) -> dict[str, str]:
         """Return the queries to ask, by metric."""
         return {metric: query for metric, query in {**QUERIES, **self.queries}.items() if query}
+
+
+LABELS: Final[Mapping[str, tuple[str, str]]] = {
+    "prometheus": (
+        _("Prometheus address"),
+        _("The site's Prometheus, from which usage of jobs is read: http://prometheus:9090. Empty: none."),
+    ),
+    "queries": (
+        _("Prometheus: queries"),
+        _(
+            "A metric and its query, one pair per line: gpu_percent, cpu_seconds, memory_bytes, "
+            "disk_read_bytes, disk_written_bytes, received_bytes, sent_bytes. Default: DCGM exporter and "
+            "slurm-job-exporter."
+        ),
+    ),
+    "job_labels": (
+        _("Prometheus: labels of the job"),
+        _("Labels with Slurm's job number, one per line. Default: hpc_job, slurmjobid, jobid."),
+    ),
+    "node_labels": (
+        _("Prometheus: labels of the node"),
+        _("Labels with the node's name, one per line. Default: Hostname, node, instance."),
+    ),
+}
+"""The label and the help text of each setting."""

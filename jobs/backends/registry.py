@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Backend, Unreachable
 from jobs.backends.settings import PROBLEMS, SettingField, SettingProblem, Settings, fields_of, problems_of
-from jobs.backends.support import EVERYWHERE, Support
+from jobs.backends.support import EVERYWHERE, USUAL, Support
 
 PACKAGES: Final = {
     "kubernetes": "jobs.backends.kubernetes",
@@ -82,7 +82,7 @@ class Registration:
     @property
     def support(self) -> Mapping[str, Support]:
         """The support of each field of a job."""
-        return {**EVERYWHERE, **self._load("support", "SUPPORT", {})}
+        return {**EVERYWHERE, **USUAL, **self._load("support", "SUPPORT", {})}
 
     def fields(self) -> list[SettingField]:
         """Return the settings that an admin may set."""

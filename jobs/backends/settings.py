@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -52,6 +52,9 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_console": _("Enter the address at which nodes reach the console: https://… or http://…."),
     "no_namenode": _("%(value)s: enter hdfs://host:port and http://host:port or https://host:port."),
     "no_path": _("Invalid path “%(value)s”. Enter an absolute path; letters, digits and ._+@- are allowed."),
+    "no_metric": _("%(value)s: no such metric. Known are %(known)s."),
+    "no_priority": _("Invalid priority “%(value)s”. Use 1 to 9."),
+    "no_prometheus": _("Enter the address of Prometheus: http://… or https://…."),
     "other": _("Invalid value: %(error)s."),
     "ports": _("Enter two port numbers from %(least)s to 65535, the smaller one first."),
     "too_large": _("Must be at most %(bound)s."),
@@ -127,10 +130,27 @@ def _optional(check: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(lambda value: value and check(value))
 
 
+def _check_priority(value: str) -> str:
+    if value not in set("123456789"):
+        raise invalid("no_priority", value=value)
+    return value
+
+
+Address = Annotated[str, AfterValidator(lambda value: value.rstrip("/"))]
 Folder = Annotated[str, AfterValidator(check_folder)]
 OptionalFolder = Annotated[str, _optional(check_folder)]
 Word = Annotated[str, AfterValidator(_check_word)]
 OptionalWord = Annotated[str, _optional(_check_word)]
+Priority = Annotated[str, AfterValidator(_check_priority)]
+
+
+def check_rules(rules: Iterable[tuple[str, str, bool]]) -> None:
+    """Refuse settings that don't go together.
+
+    A rule has the name of a setting, the code of a problem, and whether the setting has it.
+    """
+    if problems := [SettingProblem(name, code) for name, code, is_wrong in rules if is_wrong]:
+        raise InvalidSettings(*problems)
 
 
 def is_loopback(url: str) -> bool:

@@ -94,12 +94,8 @@ MOUNT_OPTION_REASONS: Final[Mapping[str, str]] = {
 }
 """Why options that the DLC page names ("Mount storage", advanced settings) have no effect."""
 
+_REGISTERED: Final = _("IDs registered in this console.")
 _OF_VENDOR: Final = _("Specific to the vendor's cloud; kept for export.")
-
-BCCL: Final = approximate(
-    _("BCCL is loaded where it is installed in the image or on the node; otherwise NCCL is used."),
-    "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
-)
 
 CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/scheduling/test_admission.py"
@@ -158,6 +154,22 @@ EVERYWHERE: Final[Mapping[str, Support]] = {
     "framework_options": keep(_OF_VENDOR),
 }
 """What the console does, or leaves undone, by itself."""
+
+USUAL: Final[Mapping[str, Support]] = {
+    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
+    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
+    "roles[].restart.limit": approximate(
+        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
+        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
+    ),
+    "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _REGISTERED),
+    "code.id": leave_to_console("jobs/assets/test_resolution.py", _REGISTERED),
+    "software.bccl": approximate(
+        _("BCCL is loaded where it is installed in the image or on the node; otherwise NCCL is used."),
+        "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
+    ),
+}
+"""Rows of every backend that has no other one for the field."""
 
 
 def find_support(table: Mapping[str, Support], path: str) -> Support | None:

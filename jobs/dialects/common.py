@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from jobs.dialects import documents, edit, placeholders, source
-from jobs.dialects.base import Fix, Position, Refused
+from jobs.dialects import documents, edit, placeholders, source, text_renderer
+from jobs.dialects.base import Fix, Parsed, Position, Refused, Rendered
 from jobs.dialects.document import Document
 from jobs.dialects.fields import AnyKey
 from jobs.dialects.findings import Located
 from jobs.dialects.schema import json_schema
 from jobs.dialects.source import Source
+from jobs.dialects.text_renderer import Form, JsonObject
 from jobs.dialects.yaml_text.rules import YamlRules
 from jobs.dialects.yaml_text.source import Pick
+from jobs.spec import JobSpec
 
 
 class CommonDialect(ABC):
@@ -40,9 +42,28 @@ class CommonDialect(ABC):
 
 
 class JsonDialect(CommonDialect):
-    """A dialect in JSON; with `repeats`, the last of equal keys counts."""
+    """A dialect in JSON; with `repeats`, the last of equal keys counts.
 
+    `identities` has the keys that tell elements of lists apart, by the lists' own keys.
+    """
+
+    name: str
+    parse: Callable[[Document], Parsed]
     repeats: ClassVar[bool] = False
+    identities: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def build(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+        """Return the object that says `spec`, with `extras` put back."""
+
+    def patch(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
+        """Return the text of `base`, which says `before`, made to say `after`; None where it can't be."""
+        return text_renderer.patch_json(base, before, after, identities=self.identities)
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        form = Form(self.name, self.parse, self.build, text_renderer.write_json, self.patch)
+        return text_renderer.render(form, spec, extras, base)
 
     def read(self, document: Document) -> Source:
         """See `CommonDialect`."""

@@ -53,7 +53,6 @@ from jobs.backends.remote.records import read_record
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
-from jobs.states import Reason, ReasonCode
 
 SUBMITTERS: Final = 8
 """So many jobs are submitted in parallel: each is a dozen requests, most of which wait for etcd."""
@@ -101,7 +100,7 @@ class KubernetesBackend:
         except (ApiError, OSError, Unreachable) as error:
             detail = error.message if isinstance(error, ApiError) else str(error)
             if is_new or isinstance(error, ApiError):
-                raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": detail})) from error
+                raise NotSubmitted.not_sent(detail) from error
             raise Unknown(detail) from error  # an earlier submission may have reached it
         return attempt.handle
 

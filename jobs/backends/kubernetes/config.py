@@ -20,12 +20,13 @@ from jobs.backends.kubernetes.client.connection import (
 )
 from jobs.backends.settings import (
     FROZEN,
-    InvalidSettings,
+    Address,
     Natural,
-    SettingProblem,
+    Priority,
     Settings,
     Switch,
     check_ports,
+    check_rules,
     invalid,
 )
 from jobs.facilities import OWN_NETWORK, READ_ONLY, Facilities
@@ -63,12 +64,6 @@ def _require(pattern: re.Pattern[str], code: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _check_priority(value: str) -> str:
-    if value not in set("123456789"):
-        raise invalid("no_priority", value=value)
-    return value
-
-
 def _read_folders(folders: object) -> object:
     """Return the rules of folders that a JSON object names."""
     if not isinstance(folders, Mapping):
@@ -86,7 +81,6 @@ OptionalImage = Annotated[str, _match(_IMAGE, "no_image")]
 Name = Annotated[str, _require(_SUBDOMAIN, "no_name")]
 Qualified = Annotated[str, _require(_QUALIFIED, "no_label")]
 OptionalQualified = Annotated[str, _match(_QUALIFIED, "no_label")]
-Priority = Annotated[str, AfterValidator(_check_priority)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=FROZEN)
@@ -101,7 +95,7 @@ class KubernetesConfig(Settings):
     root: Path
     kubeconfig: OptionalPath = ""
     context: str = ""
-    url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    url: Address = ""
     ca: str = ""
     token: str = Field(default="", repr=False)
     timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 10
@@ -145,9 +139,7 @@ class KubernetesConfig(Settings):
             ("context", "context_alone", bool(self.context) and not self.kubeconfig),
             ("token", "no_token", bool(self.url) and not self.token),
         )
-        problems = [SettingProblem(name, code) for name, code, is_wrong in rules if is_wrong]
-        if problems:
-            raise InvalidSettings(*problems)
+        check_rules(rules)
         return self
 
     def connection_setting(self) -> str:

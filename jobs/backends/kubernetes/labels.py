@@ -100,7 +100,6 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_label": _("Invalid Kubernetes label or resource name “%(value)s”."),
     "no_name": _("Invalid Kubernetes name “%(value)s”. Lower-case letters, digits and - are allowed."),
     "no_path": _("Invalid path “%(value)s”. Enter an absolute path; letters, digits and ._+@- are allowed."),
-    "no_priority": _("Invalid priority “%(value)s”. Use 1 to 9."),
     "no_url": _("Enter the address of the API server: https://…."),
     "no_token": _("The API server's address requires a token."),
     "two_connections": _("Enter a kubeconfig file or the API server's address, not both."),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from jobs.backends import base
+from jobs.backends import base, previews
 from jobs.backends.base import (
     MASK,
     DryRunCheck,
@@ -35,8 +35,7 @@ _PER_REPLICA: Final = ("RANK", "PAI_TASK_INDEX", "PAI_CONTAINER_ID", "PET_NODE_R
 
 def mask_secrets(submission: Submission) -> Submission:
     """Return the submission with a mask for every secret that it names."""
-    hidden = dict.fromkeys(checks.list_secrets(submission), MASK)
-    return replace(submission, secrets=hidden, endpoint_token=MASK)
+    return previews.mask_secrets(submission, checks.list_secrets(submission))
 
 
 def render(submission: Submission, config: KubernetesConfig) -> base.RenderedJob:
@@ -59,22 +58,17 @@ def _role(
     own = replica_variables(spec, peers, position, 0, submission.job_id)
     several: dict[str, str | None] = dict.fromkeys(_PER_REPLICA) if role.replicas > 1 else {}
     secret = dict.fromkeys(secret_values(submission), MASK)
-    ports = peers.ports[position]
-    return RenderedRole(
-        role=role.name,
-        replicas=role.replicas,
-        cpu_milli=role.resources.cpu_milli,
-        memory_mib=role.resources.memory_mib,
-        gpus=role.resources.gpus,
-        gpu_type=role.resources.gpu_type,
+    seen = previews.render_role(
+        role,
+        role.resources,
         shm_mib=role.resources.shm_mib,
-        image=role.image or config.image,
-        contained=True,
         env={**shared, **own, **{name: None for name in several if name in own}, **secret},
-        mounts=tuple(_mounts(submission, role, config)),
-        ports=tuple((port.label, ports[port.label][0], port.count) for port in role.ports),
+        mounts=_mounts(submission, role, config),
         script=json.dumps(pod, indent=2, ensure_ascii=False),
+        contained=True,
     )
+    ports = tuple((port.label, peers.ports[position][port.label][0], port.count) for port in role.ports)
+    return replace(seen, image=role.image or config.image, ports=ports)
 
 
 def _mounts(

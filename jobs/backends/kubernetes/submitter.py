@@ -14,7 +14,6 @@ from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
 from jobs.faults import fault
-from jobs.states import Reason, ReasonCode
 
 Object = dict[str, Any]
 
@@ -203,6 +202,6 @@ class Submitter:
 def explain(error: ApiError) -> Refused | NotSubmitted:
     """Return what a refusal of the API server means for a job: for good, or for now."""
     if _QUOTA in error.message or error.status not in (*_INVALID, 403):
-        return NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": error.message}))
+        return NotSubmitted.not_sent(error.message)
     field = next((each.field for each in error.causes if each.field), "")
-    return Refused(Reason(ReasonCode.REFUSED, {"detail": error.message, "field": field}))
+    return Refused.by_engine(error.message, field=field)

@@ -7,8 +7,6 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    BCCL,
-    CONTRACT,
     MOUNT_OPTION_REASONS,
     OPTIONS_OF_MEMORY,
     Fate,
@@ -16,7 +14,6 @@ from jobs.backends.support import (
     approximate,
     honour,
     keep,
-    leave_to_console,
 )
 from jobs.node.frameworks import ray
 
@@ -57,7 +54,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].name": honour(_RANKS),
     "roles[].replicas": honour(_RANKS),
-    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": honour(
         f"{_JOBS}::test_image_that_can_not_be_pulled_fails_the_job",
         _("The image needs a shell. The cluster settings may have a default image."),
@@ -98,7 +94,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "mounts[].purpose": honour(
         f"{_OBJECTS}::test_folder_of_nodes_is_mounted_below_the_one_that_an_admin_names"
     ),
-    "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "mounts[].uri": honour(
         _MOUNTS,
         _("Claims (pvc://), NFS exports and folders of the nodes; object stores are rejected."),
@@ -109,7 +104,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
         OPTIONS_OF_MEMORY, _MOUNTS, frozenset({"medium", "sizeLimit"}), MOUNT_OPTION_REASONS
     ),
     "code": honour(f"{_JOBS}::test_uploaded_code_is_in_the_working_folder"),
-    "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code.uri": honour(
         _CODE, _("Repositories by HTTPS, and uploads of up to 8 MB; archives and object stores are rejected.")
     ),
@@ -119,12 +113,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
         _("Modules and environments must be in the image."),
         "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",
     ),
-    "software.bccl": BCCL,
     "time_limit_s": honour(
         f"{_JOBS}::test_time_limit_stops_the_job", _("Counts from when a pod has its node.")
     ),
     "end_signal": honour(_LIMIT, _("The image needs a shell.")),
-    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": keep(_("Folders of a replica end with it; use a mount.")),
     "cpu_affinity": keep(_("The CPU manager of each node decides.")),
     "sanity_check": approximate(_("Runs before the commands; its result is in the logs alone."), _HELLO),

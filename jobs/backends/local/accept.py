@@ -19,9 +19,10 @@ from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.core_allocator import CoreAllocator
 from jobs.backends.local.machine import Total
 from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
+from jobs.backends.refusals import refusal, refuse_missing_secrets
 from jobs.backends.staging import authfile, code_sources, containers, job_secrets, software, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
-from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
+from jobs.backends.staging.mounts import MountContext, MountPlanner
 from jobs.backends.staging.planned_roles import implicit_ports, plan_role, plan_tensorboard, started_roles
 from jobs.facilities import HOST_NETWORK, OWN_NETWORK
 from jobs.node import disk, processes
@@ -70,9 +71,7 @@ class JobRuntime:
 def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> MountPlanner:
     """Raise Refused for what this machine will never run, however long one waits; return its mounts."""
     spec = submission.spec
-    for name in job_secrets.list_names(submission, config.code()):
-        if name not in submission.secrets:
-            raise refusal("no_secret", name=name)
+    refuse_missing_secrets(submission, job_secrets.list_names(submission, config.code()))
     chosen = [role.nodes for role in spec.roles]
     if any((nodes.only and config.node not in nodes.only) or config.node in nodes.never for nodes in chosen):
         raise refusal("field", field="nodes")

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends import fixed_ports
-from jobs.backends.base import MASK, RenderedJob, RenderedRole, Submission
+from jobs.backends.base import RenderedJob, RenderedRole, Submission
 from jobs.backends.local import accept
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.own_ports import Ports
+from jobs.backends.previews import list_mounts, mask_secrets
 from jobs.backends.staging import job_secrets
 from jobs.backends.staging.mounts import MountPlanner
 from jobs.backends.staging.planned_roles import implicit_ports, plan_role, started_roles
-from jobs.node.staging.mount_paths import WORK
-from jobs.node.staging.mount_specs import IN_WORK, MountSpec
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
 from jobs.node.wrapper import environment
 from jobs.node.wrapper.launch_arguments import is_contained, room_of
@@ -37,8 +36,7 @@ def render(
     submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, attempt: Path
 ) -> RenderedJob:
     """Return a preview of the attempt at that path; raises Refused."""
-    masked = dict.fromkeys(job_secrets.list_names(submission, config.code()), MASK)
-    hidden = replace(submission, secrets=masked, endpoint_token=MASK)
+    hidden = mask_secrets(submission, job_secrets.list_names(submission, config.code()))
     layer = accept.refuse_impossible(hidden, config, runtime)
     secrets = job_secrets.secrets_of(hidden, config.code(), layer)["env"]
     plans = [_make_plan(hidden, config, runtime, layer, choice) for choice in _CHOICES]
@@ -105,10 +103,7 @@ def _role(
         image=made.image,
         contained=is_contained(plan, place),
         env=env,
-        mounts=(
-            *((WORK, code.name, False) for code in plan.codes if code.bound == IN_WORK),
-            *(_mount(bound, index, plan) for index, bound in enumerate(plan.bounds)),
-        ),
+        mounts=tuple(list_mounts(plan)),
         ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
         script="",
     )
@@ -132,11 +127,6 @@ def _env(
         for name, value in sorted(first.items())
         if name != environment.MARK
     }
-
-
-def _mount(bound: MountSpec, index: int, plan: Plan) -> tuple[str, str, bool]:
-    code = next((code.name for code in plan.codes if code.bound == index), "")
-    return bound.path, code or bound.source or bound.kind.value, bound.read_only
 
 
 def _script(

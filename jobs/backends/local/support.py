@@ -7,8 +7,6 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    BCCL,
-    CONTRACT,
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
@@ -54,7 +52,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].name": honour(f"{_ALLOCATIONS}::test_role_with_unusual_name_runs"),
     "roles[].replicas": honour(f"{_ENVIRONMENT}::test_environment_has_openpai_job_and_role_variables"),
-    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": honour(
         f"{_IMAGES}::test_image_command_runs_with_job_environment",
         _("Used where Podman or Docker is installed; otherwise the cluster settings decide."),
@@ -96,10 +93,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].completion.min_succeeded": honour(
         f"{_ENDINGS}::test_job_succeeds_after_enough_replica_successes"
     ),
-    "roles[].restart.limit": approximate(
-        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
-        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
-    ),
     "roles[].env": honour(f"{_ENVIRONMENT}::test_environment_prefers_job_file_except_for_gpus"),
     "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
     "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_job_for_other_nodes_is_refused"),
@@ -139,13 +132,11 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "requirements.directory": honour(
         f"{_PACKAGES}::test_library_file_decides_which_program_installs", LIBRARY_FILES
     ),
-    "software.bccl": BCCL,
     "software": honour(f"{_SOFTWARE}::test_software_modules_load_where_machine_has_them"),
     "software.conda": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
     "software.venv": honour(f"{_SOFTWARE}::test_software_environment_is_active_when_command_starts"),
     "time_limit_s": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
     "end_signal": honour(f"{_ENDINGS}::test_time_limit_ends_job_after_warning_signal"),
-    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": honour(f"{_ENDINGS}::test_failed_replica_folder_is_reported_when_retained"),
     "cpu_affinity": honour(f"{_ALLOCATIONS}::test_replicas_with_affinity_are_pinned_to_cores_of_their_own"),
     "instance_role": honour(

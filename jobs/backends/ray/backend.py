@@ -7,15 +7,10 @@ folder of the attempt: Ray itself tells whether the driver lives, and who has wh
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
-import socket
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +21,6 @@ from jobs.backends.base import (
     Gone,
     Handle,
     Inventory,
-    LogSlice,
-    LogState,
     NotSubmitted,
     Observation,
     Person,
@@ -38,20 +31,17 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.origins import Origin
 from jobs.backends.ray import capacity, package, planner, preview, states
-from jobs.backends.ray.addresses import find_address
+from jobs.backends.ray.addresses import RayAddresses
 from jobs.backends.ray.capacity import NodeCapacity, Requirements
 from jobs.backends.ray.client import JobExists, NotConnected, RayClient, RayJob, SubmissionFailed
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.ray.driver import RELAY_LINE
 from jobs.backends.ray.sessions import ListenerSessions
-from jobs.backends.remote import attempts, records, relay_ingest, status_files, tombstones
-from jobs.backends.remote.attempts import InvalidKey
-from jobs.backends.remote.endpoints import EndpointProbe
+from jobs.backends.remote import attempts, records, relay_ingest, tombstones
+from jobs.backends.remote.folder_backend import FolderBackend, StopStage
 from jobs.backends.remote.records import read_record
 from jobs.backends.remote.submission_lock import hold_lock
-from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.staging import tree_archives
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
@@ -68,20 +58,19 @@ SENT: Final = "sent"
 SECRETS: Final = ("secrets", "door", "door-key")
 """Files that are removed at a job's end."""
 
-OVERDUE_S: Final = 15
-"""A job that its driver has not ended so long after the requested time is ended by Ray."""
-
 _DIGEST: Final = 64
 
 
-class RayBackend:
+class RayBackend(FolderBackend):
     """One cluster.  All state is Ray's, or lies in the console's folders of attempts."""
 
     has_scheduler: Final = False
     can_shrink: Final = False
 
     def __init__(self, config: RayConfig) -> None:
+        super().__init__(config.root)
         self._config, self._client = config, RayClient(config)
+        self._addresses = RayAddresses(config)
 
     def engine_number(self, handle: Handle) -> str:
         """Return Ray's submission id of the job."""
@@ -110,7 +99,7 @@ class RayBackend:
                 if not self._was_sent(key):
                     self._submit(submission, folder, mounts)
         except OSError as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         return Handle(key)
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
@@ -122,11 +111,7 @@ class RayBackend:
         for handle, found in seen.items():
             if isinstance(found, Observation) and found.state in TERMINAL:
                 self._close(handle)
-        probe = EndpointProbe(seen, self._listens, partial(find_address, self._config))
-        return {
-            handle: _with_version(probe.complete(handle, found)) if isinstance(found, Observation) else found
-            for handle, found in seen.items()
-        }
+        return self._complete(seen, self._addresses.of_node)
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.
@@ -135,42 +120,19 @@ class RayBackend:
         """
         folder = self._find_folder(handle)
         is_over = folder is not None and (folder / relay_ingest.OVER_FILE).exists()
-        if folder is None or is_over or read_record(folder) is None:
-            return
-        until = time.time() + grace_s
-        earlier = (attempts.read_text(folder / "stop") or "").split()
-        if len(earlier) < 3 or float(earlier[2]) > until:
-            attempts.write_text(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
-            if not (folder / "claim").exists():
-                self._client.stop(handle)
-        elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._client.stop(handle)
-
-    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
-        """See `base.RestartingReplicas`.  The replica's runner looks for the order, on its node."""
-        folder = self._find_folder(handle)
         record = read_record(folder) if folder else None
-        name = record.replica_name(replica.role, replica.index) if record else None
-        if folder is None or name is None:
+        if folder is None or is_over or record is None:
             return
-        order = attempts.restart_order(replica.run, name, failed_run)
-        try:
-            attempts.create(folder / order, "restart\n" if restarts else "end\n", durable=True)
-        except OSError as error:
-            raise Unreachable(str(error)) from error
+        stage = self._request_stop(folder, record, grace_s, signal)
+        is_unclaimed = stage is StopStage.REQUESTED and not (folder / "claim").exists()
+        if is_unclaimed or stage is StopStage.OVERDUE:
+            self._client.stop(handle)
 
     def find_checkpoint(self, handle: Handle) -> checkpoints.Checkpoint | None:
         """See `base.Checkpointing`.  Where the cluster has no folder for them there are none."""
         if not self._config.checkpoints or self._find_folder(handle) is None:
             return None
         return checkpoints.find_newest(planner.job_folder(handle, self._config) / checkpoints.FOLDER)
-
-    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
-        """See `base.Backend`."""
-        folder = self._find_folder(handle)
-        if folder is None:
-            return LogSlice(b"", cursor, LogState.GONE)
-        return status_files.read_log(self._config.root, folder, replica, cursor, limit)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -190,15 +152,6 @@ class RayBackend:
     def try_as(self, person: Person) -> str:
         """See `base.Checking`.  The job shows that its node reaches the console, too."""
         return probe_job.run(self, person)
-
-    def read_origin(self, key: str) -> Origin | None:
-        """See `origins.OriginReader`."""
-        folder = self._find_folder(Handle(key))
-        record = attempts.read_text(folder / origins.FILE) if folder else None
-        if folder is None or record is None:
-            return None
-        secrets = json.loads(attempts.read_text(folder / "secrets") or "{}")
-        return origins.parse(json.loads(record), secrets.get("env", {}))
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
@@ -220,14 +173,6 @@ class RayBackend:
     def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
         """See `base.Trying`."""
         return list(preview.run_checks(submission, self._config, self._check_room))
-
-    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
-        """See `sessions.Enterable`."""
-        return await self._sessions(handle, replica).exec(wanted)
-
-    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
-        """See `sessions.Enterable`.  The replica's node is asked before the connection and after it."""
-        return await self._sessions(handle, replica).connect(host, port)
 
     # --- submission -----------------------------------------------------------------------------------------
 
@@ -261,14 +206,14 @@ class RayBackend:
         try:
             self._client.upload_package(name, data)
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         request = self._render_request(submission, name)
         try:
             self._client.submit(request)
         except JobExists:
             self._compare(request)
         except NotConnected as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         except SubmissionFailed as error:
             raise Refused(Reason(ReasonCode.REFUSED, {"error": str(error)})) from error
         except Unreachable as error:
@@ -306,7 +251,7 @@ class RayBackend:
         try:
             nodes, bundles = capacity.read_nodes(self._client, self._config)
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         self._count_placed_later(nodes, {each.group for each in bundles} | {submission.key})
         asks = resource_requests(submission.spec)
         pairs = zip(asks, submission.spec.roles, strict=True)
@@ -373,32 +318,19 @@ class RayBackend:
             (folder / name).unlink(missing_ok=True)
         relay_ingest.close_attempt(folder)
 
-    def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
-        return self._sessions(handle, replica).listens(port)
+    def _key(self, handle: Handle) -> str:
+        return str(handle)
 
-    def _sessions(self, handle: Handle, replica: ReplicaRef) -> ListenerSessions:
-        try:
-            return ListenerSessions(self._config, handle, replica)
-        except InvalidKey as error:
-            raise NoEntry(Barrier.GONE) from error
+    def _open_sessions(self, handle: Handle, replica: ReplicaRef) -> ListenerSessions:
+        return ListenerSessions(self._config, handle, replica, self._addresses)
 
-    def _folder(self, key: str) -> Path:
-        return attempts.attempt_folder(self._config.root, key)
-
-    def _find_folder(self, handle: Handle) -> Path | None:
-        try:
-            return self._folder(handle)
-        except InvalidKey:
-            return None
+    def _read_secrets(self, folder: Path) -> Mapping[str, str]:
+        found: Mapping[str, str] = json.loads(attempts.read_text(folder / "secrets") or "{}").get("env", {})
+        return found
 
     def _was_sent(self, key: str) -> bool:
         folder = self._find_folder(Handle(key))
         return folder is not None and (folder / SENT).exists()
-
-
-def _with_version(seen: Observation) -> Observation:
-    """Return an observation with a version that changes whenever anything else does."""
-    return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
 
 
 def _list_bundles(spec: JobSpec, bundles: Sequence[Requirements]) -> list[Requirements]:

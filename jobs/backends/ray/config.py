@@ -15,17 +15,17 @@ from pydantic.dataclasses import dataclass
 from jobs.backends.settings import (
     CONSOLE_URL,
     FROZEN,
+    Address,
     Folder,
-    InvalidSettings,
     Namenodes,
     Natural,
     OptionalFolder,
-    SettingProblem,
     Settings,
     Switch,
     Word,
     check_folder,
     check_ports,
+    check_rules,
     is_loopback,
 )
 from jobs.backends.staging import remotes
@@ -47,10 +47,6 @@ LOG_MIB: Final = 1024
 KEEP_FREE_MIB: Final = 256
 
 
-def _strip(value: str) -> str:
-    return value.rstrip("/")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, config=FROZEN)
 class RayConfig(Settings):
     """How jobs go to one cluster.
@@ -63,9 +59,9 @@ class RayConfig(Settings):
     CONSOLE: ClassVar[Mapping[str, str]] = {"usual_console_url": "CONSOLE_URL"}
 
     root: Path
-    url: Annotated[str, AfterValidator(_strip)] = ""
+    url: Address = ""
     token: str = field(default="", repr=False)
-    console_url: Annotated[str, AfterValidator(_strip)] = ""
+    console_url: Address = ""
     python: Annotated[
         str, AfterValidator(lambda value: value if value in ("python", "python3") else check_folder(value))
     ] = "python3"
@@ -94,9 +90,7 @@ class RayConfig(Settings):
             ("token", "no_token", not _TOKEN.fullmatch(self.token)),
             ("console_url", "no_console", not CONSOLE_URL.fullmatch(self.console_url)),
         )
-        problems = [SettingProblem(name, code) for name, code, is_wrong in rules if is_wrong]
-        if problems:
-            raise InvalidSettings(*problems)
+        check_rules(rules)
         return self
 
     def connection_setting(self) -> str:

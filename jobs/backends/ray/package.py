@@ -6,13 +6,11 @@ It is the same for all jobs of a release, has nothing of a job in it, and goes b
 from __future__ import annotations
 
 import hashlib
-import io
 import zipfile
 from functools import cache
-from pathlib import Path
 from typing import Final
 
-import jobs
+from jobs.backends.remote.bundle import zip_modules
 
 MAIN: Final = "run_job.py"
 _MAIN: Final = """\
@@ -41,12 +39,5 @@ _PATTERNS: Final = (
 @cache
 def build() -> tuple[str, bytes]:
     """Return the package's name at Ray, and its bytes: always the same for the same release."""
-    home = Path(jobs.__path__[0])
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo(MAIN), _MAIN, zipfile.ZIP_DEFLATED)
-        for path in (path for pattern in _PATTERNS for path in sorted(home.glob(pattern))):
-            entry = zipfile.ZipInfo(str(path.relative_to(home.parent)))
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
-    data = file.getvalue()
+    data = zip_modules((MAIN, _MAIN), _PATTERNS, zipfile.ZIP_DEFLATED)
     return f"_ray_pkg_{hashlib.blake2b(data, digest_size=12).hexdigest()}.zip", data

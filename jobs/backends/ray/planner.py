@@ -17,10 +17,11 @@ from typing import Any, Final
 from jobs.backends import fixed_ports
 from jobs.backends.base import Submission
 from jobs.backends.ray.config import KEEP_FREE_MIB, LOG_MIB, PREPARE_S, RayConfig
-from jobs.backends.remote import attempts, records
+from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
+from jobs.backends.remote import records
 from jobs.backends.staging import code_sources, containers, job_folders, job_secrets, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
-from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
+from jobs.backends.staging.mounts import MountContext, MountPlanner
 from jobs.backends.staging.planned_roles import (
     implicit_ports,
     plan_role,
@@ -53,11 +54,8 @@ class NodeMounts(MountPlanner):
 def check(submission: Submission, config: RayConfig) -> NodeMounts:
     """Return the job's mounts; raise Refused for what this cluster will never run."""
     spec = submission.spec
-    for name in job_secrets.list_names(submission, config.code()):
-        if name not in submission.secrets:
-            raise refusal("no_secret", name=name)
-    if submission.is_restricted:
-        raise refusal("egress_not_enforced", workspace=submission.workspace)
+    refuse_missing_secrets(submission, job_secrets.list_names(submission, config.code()))
+    refuse_restricted(submission)
     if spec.instance_role:
         raise refusal("role_without_network", role=spec.instance_role)
     if spec.framework is Framework.SLURM and spec.replicas > 1:
@@ -225,43 +223,13 @@ def render_secrets(submission: Submission, config: RayConfig, mounts: MountPlann
 def render_record(submission: Submission, config: RayConfig) -> str:
     """Return the attempt's record as JSON."""
     spec = submission.spec
-    value = {
-        "format": records.FORMAT,
-        "ports": list(config.ports),
-        "time_limit_s": spec.time_limit_s,
-        "roles": _role_records(spec),
-        "apart": True,
-        "makes_token": True,
-        **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
-    }
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _role_records(spec: JobSpec) -> list[dict[str, Any]]:
-    found, offset = [], 0
-    for place, (role, ports) in enumerate(zip(spec.roles, list_ports(spec), strict=True)):
-        requested = {port.label for port in role.ports}
-        each = [
-            (port.label, port.begin_at and port.begin_at + more)
-            for port in ports
-            for more in range(port.count)
-        ]
-        found.append(
-            {
-                "name": role.name,
-                "prefix": attempts.file_prefix(role.name, place),
-                "replicas": role.replicas,
-                "min_failed": role.completion.min_failed,
-                "min_succeeded": role.completion.min_succeeded,
-                "memory_mib": role.resources.memory_mib,
-                "image": bool(role.image),
-                "contained": False,
-                "offset": offset,
-                "each": len(each),
-                "ports": [
-                    [label, at, position] for position, (label, at) in enumerate(each) if label in requested
-                ],
-            }
-        )
-        offset += role.replicas * len(each)
-    return found
+    ports = [fixed_ports.number_each(each) for each in list_ports(spec)]
+    return records.render(
+        spec,
+        config.ports,
+        ports,
+        is_contained=lambda _role: False,
+        apart=True,
+        makes_token=True,
+        checks_nodes=spec.sanity_check.enabled,
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
+from jobs.backends import previews
 from jobs.backends.base import (
     MASK,
     DryRunCheck,
@@ -19,8 +19,6 @@ from jobs.backends.base import (
 from jobs.backends.ray import planner
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.staging import job_secrets
-from jobs.node.staging.mount_paths import WORK
-from jobs.node.staging.mount_specs import IN_WORK
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper.environment import INDEX_VARIABLES, job_variables, role_variables
 from jobs.spec import RoleSpec
@@ -40,8 +38,7 @@ AT_START: Final = (
 
 def mask_secrets(submission: Submission, config: RayConfig) -> Submission:
     """Return the submission with MASK for every secret."""
-    names = job_secrets.list_names(submission, config.code())
-    return replace(submission, secrets=dict.fromkeys(names, MASK), endpoint_token=MASK)
+    return previews.mask_secrets(submission, job_secrets.list_names(submission, config.code()))
 
 
 def render(submission: Submission, config: RayConfig) -> RenderedJob:
@@ -68,24 +65,14 @@ def _render_role(plan: Plan, place: PlannedReplica, spec: RoleSpec, secrets: dic
         **dict.fromkeys(secrets, MASK),
     }
     env: dict[str, str | None] = {**dict.fromkeys(AT_START), **known}
-    mounts = [(WORK, code.name, False) for code in plan.codes if code.bound == IN_WORK]
-    for index, bound in enumerate(plan.bounds):
-        code = next((each.name for each in plan.codes if each.bound == index), "")
-        mounts.append((bound.path, code or bound.source or bound.kind.value, bound.read_only))
-    return RenderedRole(
-        role=role.name,
-        replicas=role.replicas,
-        cpu_milli=role.cpu_milli,
-        memory_mib=role.memory_mib,
-        gpus=role.gpus,
-        gpu_type=spec.resources.gpu_type,
+    return previews.render_role(
+        spec,
+        spec.resources,
         shm_mib=role.shm_mib,
-        image=role.image,
-        contained=False,
         env=dict(sorted(env.items())),
-        mounts=tuple(mounts),
-        ports=tuple((port.label, port.begin_at, port.count) for port in spec.ports),
+        mounts=previews.list_mounts(plan),
         script="".join(_render_script(env, role.command)),
+        contained=False,
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from jobs.backends.base import ReplicaRef
-from jobs.backends.ray.addresses import find_own_address
+from jobs.backends.ray.addresses import RayAddresses
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.remote import attempts, bundle
-from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.remote.transport import Transport
 from jobs.backends.sessions import Barrier, NoEntry
@@ -18,24 +16,22 @@ from jobs.backends.sessions import Barrier, NoEntry
 class ListenerSessions(ReplicaSessions):
     """Sessions beside one replica of a job on Ray."""
 
-    def __init__(self, config: RayConfig, key: str, replica: ReplicaRef) -> None:
+    def __init__(self, config: RayConfig, key: str, replica: ReplicaRef, addresses: RayAddresses) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         super().__init__(config.root, key, replica, config.timeout_s)
-        self._config = config
+        self._config, self._addresses = config, addresses
 
     def _transport(self, node: str) -> Transport:
         """See `ReplicaSessions`."""
         try:
             path = attempts.node_root(self._config.nodes_folder, self._key) / bundle.file_name()
-            address = partial(self._address, node)
-            files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, 0o600, address)
-            return ListenerTransport(files, f"{self._config.python} {path}", self.classify)
+            return self._listener(node, f"{self._config.python} {path}")
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
 
     def _address(self, node: str) -> str:
         """See `ReplicaSessions`."""
-        return find_own_address(self._config, self._key, node)
+        return self._addresses.of_job(self._key, node)
 
     def _node_folder(self) -> Path:
         """See `ReplicaSessions`."""

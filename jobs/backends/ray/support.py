@@ -7,7 +7,6 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    BCCL,
     CONTRACT,
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
@@ -18,7 +17,6 @@ from jobs.backends.support import (
     approximate,
     honour,
     keep,
-    leave_to_console,
     refuse,
 )
 from jobs.node.frameworks import ray
@@ -30,7 +28,6 @@ _STAGED: Final = f"{_STAGING}::test_code_packages_folders_and_containers_are_sta
 _LIMITED: Final = f"{_JOBS}::test_replica_over_its_memory_and_job_over_its_time_are_ended"
 _CHOSEN: Final = f"{_JOBS}::test_replica_runs_on_chosen_node_and_its_failure_ends_the_job"
 _BESIDE: Final = _("Processes of the replica, each of which needs a command. They share its resources.")
-_REGISTERED: Final = _("IDs registered in this console.")
 
 SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(_ROLES),
@@ -51,7 +48,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].name": honour(_ROLES),
     "roles[].replicas": honour(_ROLES),
-    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": refuse(
         _("Refused, or run without the image if the cluster settings allow that."),
         f"{CONTRACT}::test_refusal_is_final_and_leaves_nothing",
@@ -71,10 +67,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].completion.min_failed": honour(_CHOSEN),
     "roles[].completion.min_succeeded": honour(_CHOSEN),
-    "roles[].restart.limit": approximate(
-        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
-        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
-    ),
     "roles[].env": honour(_ROLES),
     "roles[].nodes.only": honour(_CHOSEN),
     "roles[].nodes.never": honour(_CHOSEN),
@@ -89,7 +81,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "secret_env": honour(_ROLES),
     "registry_auth": keep(_("No images are pulled on this cluster.")),
     "mounts[].purpose": honour(_STAGED),
-    "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _REGISTERED),
     "mounts[].uri": honour(_STAGED, _("Folders on the nodes, and addresses that the cluster maps to them.")),
     "mounts[].path": approximate(
         _("The folder's own path, or below the working folder for empty ones; others are refused."),
@@ -97,17 +88,14 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "mounts[].read_only": approximate(_("Folders of the nodes have the rights of Ray's user.")),
     "mounts[].options": approximate(OPTIONS_OF_MEMORY, _STAGED, MOUNT_OPTIONS, MOUNT_OPTION_REASONS),
-    "code.id": leave_to_console("jobs/assets/test_resolution.py", _REGISTERED),
     "code": honour(_STAGED),
     "code.uri": honour(_STAGED, _("Git repositories, archives and HDFS; object stores are rejected.")),
     "code.submodules": honour(_STAGED, OWN_HOST),
     "requirements": honour(_STAGED),
     "requirements.directory": honour(_STAGED, LIBRARY_FILES),
-    "software.bccl": BCCL,
     "software": honour(_STAGED),
     "time_limit_s": honour(_LIMITED),
     "end_signal": honour(_LIMITED),
-    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": keep(_("Folders on the nodes are removed once the console has the logs.")),
     "cpu_affinity": keep(_("Ray pins nothing to cores.")),
     "instance_role": refuse(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -73,14 +74,24 @@ def publish(root: Path, *, for_all: bool = False) -> Path:
     return path
 
 
+def zip_modules(
+    main: tuple[str, str], patterns: Sequence[str], compression: int = zipfile.ZIP_STORED
+) -> bytes:
+    """Return a zip of a main program and of our modules, always the same for the same release.
+
+    `main` is the program's name and text; `patterns` are those of paths below the package `jobs`.
+    """
+    home, file = Path(jobs.__path__[0]), io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr(zipfile.ZipInfo(main[0]), main[1], compression)
+        for path in (path for pattern in patterns for path in sorted(home.glob(pattern))):
+            entry = zipfile.ZipInfo(str(path.relative_to(home.parent)))
+            archive.writestr(entry, path.read_bytes(), compression)
+    return file.getvalue()
+
+
 @cache
 def build() -> tuple[str, bytes]:
     """Return the bundle's name and bytes, always the same for the same release."""
-    home = Path(jobs.__path__[0])
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py"), _MAIN)
-        for path in (path for pattern in _PATTERNS for path in sorted(home.glob(pattern))):
-            archive.writestr(zipfile.ZipInfo(str(path.relative_to(home.parent))), path.read_bytes())
-    data = file.getvalue()
+    data = zip_modules(("__main__.py", _MAIN), _PATTERNS)
     return f"{hashlib.blake2b(data, digest_size=12).hexdigest()}.pyz", data

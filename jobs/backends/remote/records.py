@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.backends.remote import attempts
+from jobs.spec import JobSpec, RoleSpec
+
 FILE: Final = "job.json"
 FORMAT: Final = 1
+READABLE: Final = 0o640
+"""The mode of the console's own files that a job of another user reads."""
+
 _CACHE_SIZE: Final = 16_384
 
 
@@ -63,6 +69,11 @@ class AttemptRecord:
     checks_nodes: bool = False
     makes_token: bool = False
 
+    @property
+    def file_mode(self) -> int:
+        """The mode of the console's own files that the job reads."""
+        return READABLE if self.user else 0o600
+
     def replicas(self) -> Iterator[tuple[RoleRecord, int, str]]:
         """Yield every replica: role, index, name in files."""
         for role in self.roles:
@@ -73,6 +84,47 @@ class AttemptRecord:
         """Return a replica's name in files, None if there is no such replica."""
         names = (name for each, number, name in self.replicas() if (each.name, number) == (role, index))
         return next(names, None)
+
+
+def render(
+    spec: JobSpec,
+    port_range: tuple[int, int],
+    ports: Sequence[Sequence[tuple[str, int]]],
+    is_contained: Callable[[RoleSpec], bool],
+    **others: str | bool,
+) -> str:
+    """Return the record of an attempt as JSON.
+
+    `ports` has label and number (0 for any) of all ports of a replica, role by role; only requested ones are
+    recorded.  `others` are those optional fields of `AttemptRecord` that have another value than usual.
+    """
+    roles, offset = list[dict[str, Any]](), 0
+    for ordinal, (role, each) in enumerate(zip(spec.roles, ports, strict=True)):
+        requested = {port.label for port in role.ports}
+        roles.append(
+            {
+                "name": role.name,
+                "prefix": attempts.file_prefix(role.name, ordinal),
+                "replicas": role.replicas,
+                "min_failed": role.completion.min_failed,
+                "min_succeeded": role.completion.min_succeeded,
+                "memory_mib": role.resources.memory_mib,
+                "image": bool(role.image),
+                "contained": is_contained(role),
+                "offset": offset,
+                "each": len(each),
+                "ports": [(*port, position) for position, port in enumerate(each) if port[0] in requested],
+            }
+        )
+        offset += role.replicas * len(each)
+    value = {
+        "format": FORMAT,
+        "ports": port_range,
+        "time_limit_s": spec.time_limit_s,
+        "roles": roles,
+        **{name: other for name, other in others.items() if other},
+    }
+    return json.dumps(value, ensure_ascii=False)
 
 
 def read_record(folder: Path) -> AttemptRecord | None:

@@ -11,12 +11,14 @@ import socket
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.remote import attempts, bundle, status_files
 from jobs.backends.remote.bundle import ISOLATED
+from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.port_agent import agent_for
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.session_client import RemoteSession
@@ -46,6 +48,12 @@ class ReplicaSessions(ABC):
     @abstractmethod
     def _transport(self, node: str) -> Transport:
         """Return the transport to an agent on the replica's node.  Raises NoEntry."""
+
+    def _listener(self, node: str, command: str) -> ListenerTransport:
+        """Return the transport to the session listener that the job starts by a command on that node."""
+        address, mode = partial(self._address, node), self._record.file_mode
+        files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, mode, address)
+        return ListenerTransport(files, command, self.classify)
 
     @abstractmethod
     def _address(self, node: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -22,8 +20,6 @@ from jobs.backends.base import (
     Gone,
     Handle,
     Inventory,
-    LogSlice,
-    LogState,
     NotSubmitted,
     Observation,
     Person,
@@ -36,13 +32,11 @@ from jobs.backends.base import (
 )
 from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
-from jobs.backends.origins import Origin
-from jobs.backends.remote import attempts, records, relay_ingest, status_files, tombstones
+from jobs.backends.remote import attempts, records, relay_ingest, tombstones
 from jobs.backends.remote.attempts import InvalidKey
-from jobs.backends.remote.endpoints import EndpointProbe
+from jobs.backends.remote.folder_backend import FolderBackend, StopStage
 from jobs.backends.remote.records import read_record
 from jobs.backends.remote.submission_lock import hold_lock
-from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
 from jobs.backends.slurm.client import (
     associations,
     history,
@@ -51,7 +45,7 @@ from jobs.backends.slurm.client import (
     prerequisites,
     usage,
 )
-from jobs.backends.slurm.client.addresses import NodeAddresses
+from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.commands import CommandController
 from jobs.backends.slurm.client.controller import Controller, JobActions
 from jobs.backends.slurm.client.history import AccountingAnswer
@@ -82,7 +76,7 @@ from jobs.node import credential_server
 from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import as_shell
-from jobs.states import TERMINAL, Reason, ReasonCode
+from jobs.states import TERMINAL
 
 T = TypeVar("T")
 
@@ -97,9 +91,6 @@ SECRETS: Final = (
 )
 """Files that are removed at a job's end."""
 
-OVERDUE_S: Final = 15
-"""A job that its script has not ended so long after the requested time is cancelled."""
-
 BATCH: Final = 500
 """So many jobs are named to one program at a time."""
 
@@ -110,7 +101,7 @@ Slurm's controller takes one after the other, and the work before and after it t
 """
 
 
-class SlurmBackend:
+class SlurmBackend(FolderBackend):
     """One cluster.  All state is Slurm's, or lies in the folder that the console shares with the nodes."""
 
     at_once: Final = SUBMITTERS
@@ -118,11 +109,12 @@ class SlurmBackend:
     can_shrink: Final = False
 
     def __init__(self, config: SlurmConfig) -> None:
+        super().__init__(config.root)
         self._config = config
         self._controller: Controller = (
             RestController(config) if config.way == "rest" else CommandController(config)
         )
-        self._addresses = NodeAddresses(config, self._controller)
+        self._addresses = SlurmAddresses(config, self._controller)
 
     @property
     def metrics_source(self) -> MetricsSource | None:
@@ -175,7 +167,7 @@ class SlurmBackend:
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
         except OSError as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def release(self, handles: Sequence[Handle]) -> None:
         """See `base.Holding`.  No job is released that has the number of one that Slurm forgot."""
@@ -227,80 +219,38 @@ class SlurmBackend:
                     seen[job.handle] = Unseen(visibility.hidden_message(self._config))
                 else:
                     self._submit_again(job)  # the next observation finds it
-        probe = EndpointProbe(seen, self._listens, self._addresses.of_node)
-        return {
-            handle: _with_version(probe.complete(handle, found)) if isinstance(found, Observation) else found
-            for handle, found in seen.items()
-        }
+        return self._complete(seen, self._addresses.of_node)
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.
 
         The job's own script sends the signal and counts the time; where it does not, Slurm cancels the job.
         """
-        try:
-            sent = SlurmJob.of(handle)
-        except InvalidKey:
+        folder = self._find_folder(handle)
+        record = read_record(folder) if folder else None
+        if folder is None or record is None:
             return
-        folder = self._folder(sent.key)
-        kept = read_record(folder)
-        if kept is None:
-            return
-        until = time.time() + grace_s
-        mode = folder_access.READABLE if kept.user else 0o600
-        earlier = (attempts.read_text(folder / "stop") or "").split()
-        if len(earlier) < 3 or float(earlier[2]) > until:
-            attempts.write_text(folder / "stop", f"{signal} {grace_s} {until:.3f}\n", mode)
-            self._actions(kept.user).cancel([self._number(sent)], waiting_only=True, name=sent.key)
-        elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
-
-    def order_restart(self, handle: Handle, replica: ReplicaRef, failed_run: int, *, restarts: bool) -> None:
-        """See `base.RestartingReplicas`.  The replica itself looks for the order, on its node."""
-        try:
-            folder = self._folder(SlurmJob.of(handle).key)
-        except InvalidKey:
-            return
-        kept = read_record(folder)
-        name = kept.replica_name(replica.role, replica.index) if kept else None
-        if kept is None or name is None:
-            return
-        order = attempts.restart_order(replica.run, name, failed_run)
-        mode = folder_access.READABLE if kept.user else 0o600
-        try:
-            attempts.create(folder / order, "restart\n" if restarts else "end\n", mode, durable=True)
-        except OSError as error:
-            raise Unreachable(str(error)) from error
+        stage, job = self._request_stop(folder, record, grace_s, signal), SlurmJob.of(handle)
+        if stage is not StopStage.WAITING:
+            is_early = stage is StopStage.REQUESTED
+            self._actions(record.user).cancel([self._number(job)], waiting_only=is_early, name=job.key)
 
     def credentials_age_s(self, handle: Handle) -> float | None:
         """See `base.CredentialFiles`."""
+        folder = self._find_folder(handle)
         try:
-            return time.time() - (self._credentials(handle)).stat().st_mtime
-        except (InvalidKey, OSError):
+            return time.time() - (folder / credential_server.FILE).stat().st_mtime if folder else None
+        except OSError:
             return None
 
     def put_credentials(self, handle: Handle, text: str) -> None:
         """See `base.CredentialFiles`.  The server beside each replica reads the file."""
-        try:
-            path = self._credentials(handle)
-        except InvalidKey:
-            return
-        record = read_record(path.parent)
-        if record is None or not text:
-            path.unlink(missing_ok=True)
-        else:
-            attempts.write_text(path, text, folder_access.READABLE if record.user else 0o600)
-
-    def _credentials(self, handle: Handle) -> Path:
-        return self._folder(SlurmJob.of(handle).key) / credential_server.FILE
-
-    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
-        """See `base.Backend`."""
-        try:
-            folder = self._folder(SlurmJob.of(handle).key)
-        except InvalidKey:
-            return LogSlice(b"", cursor, LogState.GONE)
-        return status_files.read_log(self._config.root, folder, replica, cursor, limit)
+        folder = self._find_folder(handle)
+        record = read_record(folder) if folder else None
+        if folder is not None and record is not None and text:
+            attempts.write_text(folder / credential_server.FILE, text, record.file_mode)
+        elif folder is not None:
+            (folder / credential_server.FILE).unlink(missing_ok=True)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -341,18 +291,6 @@ class SlurmBackend:
                 raise Unreachable("\n".join(lacking))
         return probe_job.run(self, person)
 
-    def read_origin(self, key: str) -> Origin | None:
-        """From the attempt's folder; attempts of earlier releases have no record."""
-        try:
-            record = attempts.read_text(self._folder(key) / origins.FILE)
-            secrets = attempts.read_text(self._folder(key) / "secrets") or ""
-        except InvalidKey:
-            return None
-        if record is None:
-            return None
-        words = (each.partition("=") for each in shlex.split(secrets) if "=" in each)
-        return origins.parse(json.loads(record), {name: value for name, _equal, value in words})
-
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
         sent = SlurmJob.of(handle)
@@ -372,23 +310,6 @@ class SlurmBackend:
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
         return preview.render_preview(submission, self._config)
-
-    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
-        """See `sessions.Enterable`."""
-        return await self._sessions(handle, replica).exec(wanted)
-
-    async def connect(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> socket.socket:
-        """See `sessions.Enterable`.  The replica's node is asked before the connection and after it."""
-        return await self._sessions(handle, replica).connect(host, port)
-
-    def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
-        return self._sessions(handle, replica).listens(port)
-
-    def _sessions(self, handle: Handle, replica: ReplicaRef) -> StepSessions:
-        try:
-            return StepSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
-        except InvalidKey as error:
-            raise NoEntry(Barrier.GONE) from error
 
     def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
         """See `base.Trying`.  By the command line always: REST has no such request."""
@@ -428,8 +349,16 @@ class SlurmBackend:
         """See `accounts.Accounting`."""
         associations.write_limits(Programs(self._config), account, limits, jobs_of_one)
 
-    def _folder(self, key: str) -> Path:
-        return attempts.attempt_folder(self._config.root, key)
+    def _key(self, handle: Handle) -> str:
+        return SlurmJob.of(handle).key
+
+    def _open_sessions(self, handle: Handle, replica: ReplicaRef) -> StepSessions:
+        return StepSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
+
+    def _read_secrets(self, folder: Path) -> Mapping[str, str]:
+        secrets = attempts.read_text(folder / "secrets") or ""
+        words = (each.partition("=") for each in shlex.split(secrets) if "=" in each)
+        return {name: value for name, _equal, value in words}
 
     def _submitted_number(self, key: str) -> int | None:
         """Return Slurm's number for a submitted attempt, as far as that is recorded."""
@@ -470,7 +399,7 @@ class SlurmBackend:
 
     def _hand_over(self, submission: Submission, folder: Path, account: Account | None) -> int:
         text = self._script(submission, folder)
-        user, mode = (account.pw_name, folder_access.READABLE) if account else ("", 0o600)
+        user, mode = (account.pw_name, records.READABLE) if account else ("", 0o600)
         attempts.write_text(folder / records.FILE, job_script.render_record(submission, self._config, user))
         attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
         attempts.write_text(folder / "script", text)
@@ -496,7 +425,7 @@ class SlurmBackend:
             yield from staging.bucket_files(submission)
         except BucketError as error:
             detail = str(error) or f"no answer in {staging.SIGNING_S} s"
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": detail})) from error
+            raise NotSubmitted.not_sent(detail) from error
 
     def _script(self, submission: Submission, folder: Path) -> str:
         """Return the script, for a shared folder or one of each node's own."""
@@ -514,7 +443,7 @@ class SlurmBackend:
         try:
             return [node["NodeName"] for node in self._controller.nodes()]
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def _ask_accounting(
         self, handles: Sequence[Handle], listed: Mapping[str, list[ListedJob]]
@@ -641,7 +570,7 @@ class SlurmBackend:
                 visibility.check(self._config)
             return unix_users.resolve_account(submission.person, unix_users.slurm_user(self._config))
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
 
     def _user(self, key: str) -> str:
         """Return the UNIX user of an attempt, "" for the console's own."""
@@ -703,11 +632,6 @@ def _make_checkpoints(folder: Path, account: Account | None) -> None:
         folder_access.grant_access(folder, account.pw_uid)
     else:
         folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def _with_version(seen: Observation) -> Observation:
-    """Return an observation with a version that changes whenever anything else does."""
-    return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
 
 
 def _ignoring_users_errors(user: str) -> AbstractContextManager[None]:

@@ -17,17 +17,20 @@ from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.settings import (
     CONSOLE_URL,
     FROZEN,
+    Address,
     Folder,
     InvalidSettings,
     Namenodes,
     OptionalFolder,
     OptionalWord,
+    Priority,
     SettingProblem,
     Settings,
     Switch,
     Word,
     check_folder,
     check_ports,
+    check_rules,
     invalid,
     is_loopback,
 )
@@ -63,12 +66,6 @@ def _check_option(value: str) -> str:
     return value
 
 
-def _check_priority(value: str) -> str:
-    if value not in set("123456789"):
-        raise invalid("no_priority", value=value)
-    return value
-
-
 def _check_line(value: str) -> str:
     if "\n" in value:
         raise invalid("no_line")
@@ -89,7 +86,6 @@ def _own_user() -> str:
 
 
 Option = Annotated[str, AfterValidator(_check_option)]
-Priority = Annotated[str, AfterValidator(_check_priority)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=FROZEN)
@@ -129,7 +125,7 @@ class SlurmConfig(Settings):
         str, AfterValidator(lambda value: value if value == "python3" else check_folder(value))
     ] = "python3"
     way: Literal["commands", "rest"] = "commands"
-    url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    url: Address = ""
     user: Annotated[Word, BeforeValidator(lambda value: value or _own_user())] = Field(
         default_factory=_own_user
     )
@@ -142,7 +138,7 @@ class SlurmConfig(Settings):
     helper: OptionalFolder = HELPER
     slurm_user: OptionalWord = ""
     nodes_folder: OptionalFolder = ""
-    console_url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    console_url: Address = ""
     hdfs: Namenodes = Field(default_factory=dict)
     metrics: Annotated[MetricsSource | None, BeforeValidator(lambda value: value or None)] = None
 
@@ -164,25 +160,16 @@ class SlurmConfig(Settings):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         """Refuse settings that do not go with each other."""
-        problems = [SettingProblem(name, code) for name, code, is_wrong in self._rules() if is_wrong]
-        if problems:
-            raise InvalidSettings(*problems)
-        return self
-
-    def _rules(self) -> tuple[tuple[str, str, bool], ...]:
-        """Return the name of a setting, the code of a problem, and whether it has that."""
-        by_rest = self.way == "rest"
-        return (
+        by_rest, has_url = self.way == "rest", bool(self.console_url)
+        rules = (
             ("url", "no_url", by_rest and not _URL.fullmatch(self.url)),
             ("identity", "jwt_by_rest", self.identity == JWT and (not by_rest or self.login is not None)),
-            (
-                "console_url",
-                "no_console",
-                bool(self.console_url) and not CONSOLE_URL.fullmatch(self.console_url),
-            ),
+            ("console_url", "no_console", has_url and not CONSOLE_URL.fullmatch(self.console_url)),
             ("nodes_folder", "apart_as_owners", self.apart and self.identity != SINGLE),
-            ("nodes_folder", "apart_without_url", self.apart and not self.console_url),
+            ("nodes_folder", "apart_without_url", self.apart and not has_url),
         )
+        check_rules(rules)
+        return self
 
     def facilities(self) -> Facilities:
         """Return what jobs find there, as far as the settings tell."""

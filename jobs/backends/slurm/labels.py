@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.backends import metrics_source
 from jobs.backends.settings import NAMENODES
 from jobs.backends.settings import mark as _
 
@@ -108,26 +109,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Python 3.11 or later for terminals, SSH and files: a path, or python3."),
     ),
     "hdfs": NAMENODES,
-    "metrics.prometheus": (
-        _("Prometheus address"),
-        _("The site's Prometheus, from which usage of jobs is read: http://prometheus:9090. Empty: none."),
-    ),
-    "metrics.queries": (
-        _("Prometheus: queries"),
-        _(
-            "A metric and its query, one pair per line: gpu_percent, cpu_seconds, memory_bytes, "
-            "disk_read_bytes, disk_written_bytes, received_bytes, sent_bytes. Default: DCGM exporter and "
-            "slurm-job-exporter."
-        ),
-    ),
-    "metrics.job_labels": (
-        _("Prometheus: labels of the job"),
-        _("Labels with Slurm's job number, one per line. Default: hpc_job, slurmjobid, jobid."),
-    ),
-    "metrics.node_labels": (
-        _("Prometheus: labels of the node"),
-        _("Labels with the node's name, one per line. Default: Hostname, node, instance."),
-    ),
+    **{f"metrics.{name}": label for name, label in metrics_source.LABELS.items()},
     "ports": (
         _("Port range"),
         _("First and last port available to jobs: [20000, 29999]."),
@@ -142,7 +124,6 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
 """The label and the help text of each setting that an admin may set, in the form's order."""
 
 PROBLEMS: Final[Mapping[str, str]] = {
-    "no_metric": _("%(value)s: no such metric. Known are %(known)s."),
     "apart_as_owners": _(
         "A node folder requires identity single: jobs can only run as their owners with a shared folder."
     ),
@@ -154,8 +135,6 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_line": _("Values must be a single line of text."),
     "no_name": _("Invalid Slurm name “%(value)s”. Letters, digits and ._,+- are allowed."),
     "no_option": _("sbatch option “%(value)s” can't be set here. Enter an option name such as constraint."),
-    "no_priority": _("Invalid priority “%(value)s”. Use 1 to 9."),
-    "no_prometheus": _("Enter the address of Prometheus: http://… or https://…."),
     "no_url": _("With rest, enter the address of slurmrestd: http://…, https://… or unix:/…."),
 }
 """Sentences of the problems that only these settings have, by code."""

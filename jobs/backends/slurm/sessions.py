@@ -6,22 +6,19 @@ job's user does by the sudo helper; where neither can, the job's own script star
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import ReplicaRef
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.bundle import ISOLATED
-from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.remote.transport import ProcessTransport, Transport
 from jobs.backends.sessions import Barrier, NoEntry
-from jobs.backends.slurm.client.addresses import NodeAddresses
+from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, Programs
 from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
-from jobs.backends.slurm.identity import folder_access
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.status import recovery
@@ -34,7 +31,7 @@ class StepSessions(ReplicaSessions):
     """Sessions beside one replica of one run of a job on Slurm."""
 
     def __init__(
-        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: NodeAddresses
+        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: SlurmAddresses
     ) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         super().__init__(config.root, job.key, replica, config.timeout_s)
@@ -45,10 +42,7 @@ class StepSessions(ReplicaSessions):
         """Return the transport to an agent on the replica's node, in its component of the job."""
         try:
             if self._config.enters == DOOR:
-                mode = folder_access.READABLE if self._record.user else 0o600
-                address = partial(self._address, node)
-                files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, mode, address)
-                return ListenerTransport(files, f"{self._config.python} {self._bundle()}", self.classify)
+                return self._listener(node, f"{self._config.python} {self._bundle()}")
             has_components = len(self._record.roles) > 1
             if self._record.user:
                 component = str(self._place) if has_components else "-"
@@ -63,7 +57,7 @@ class StepSessions(ReplicaSessions):
 
     def _address(self, node: str) -> str:
         """See `ReplicaSessions`."""
-        return self._addresses.of_job(self._number, self._run, node)
+        return self._addresses.of_job((self._number, self._run), node)
 
     def _node_folder(self) -> Path:
         """See `ReplicaSessions`."""

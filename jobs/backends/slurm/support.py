@@ -7,8 +7,6 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
-    BCCL,
-    CONTRACT,
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
@@ -18,7 +16,6 @@ from jobs.backends.support import (
     approximate,
     honour,
     keep,
-    leave_to_console,
 )
 from jobs.node.frameworks import ray
 
@@ -65,7 +62,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].name": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
     "roles[].replicas": honour(f"{_SLURM}::test_roles_receive_their_ranks_peers_and_gpus"),
-    "roles[].command": honour(f"{CONTRACT}::test_job_run_reports_its_end_with_exit_code"),
     "roles[].image": approximate(
         _(
             "Run by Pyxis, Apptainer or Slurm itself, depending on the cluster settings; rejected "
@@ -90,10 +86,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].ports": honour(f"{_SLURM}::test_requested_port_is_passed_to_job_and_reported"),
     "roles[].completion.min_failed": honour(f"{_SLURM}::{_FORGIVEN}"),
     "roles[].completion.min_succeeded": honour(f"{_SLURM}::{_FORGIVEN}"),
-    "roles[].restart.limit": approximate(
-        _("torchrun starts its processes again so often; the replica itself by fault tolerance."),
-        "jobs/node/wrapper/test_environment.py::test_environment_of_pytorch_spans_replicas_and_knows_minimum",
-    ),
     "roles[].env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "roles[].nodes.only": honour(f"{_SLURM}::{_NODES}"),
     "roles[].nodes.never": honour(f"{_SLURM}::{_NODES}"),
@@ -108,7 +100,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "secret_env": honour(f"{_SLURM}::test_variables_and_secrets_arrive_unchanged"),
     "registry_auth": keep(_("Nodes log in to registries with their own credentials.")),
     "mounts[].purpose": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
-    "mounts[].id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "mounts[].uri": honour(
         f"{_STAGING}::test_mapped_address_is_folder_of_nodes",
         _("Folders on the nodes, and addresses that the cluster settings map to them."),
@@ -124,7 +115,6 @@ SUPPORT: Final[Mapping[str, Support]] = {
         MOUNT_OPTIONS,
         MOUNT_OPTION_REASONS,
     ),
-    "code.id": leave_to_console("jobs/assets/test_resolution.py", _("IDs registered in this console.")),
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
     "code.uri": honour(
         f"{_STAGING}::test_code_archive_and_code_dir_of_hdfs_are_staged_on_nodes",
@@ -135,11 +125,9 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "requirements.directory": honour(
         f"{_STAGING}::test_packages_are_installed_from_requirements_in_code", LIBRARY_FILES
     ),
-    "software.bccl": BCCL,
     "software": honour(f"{_STAGING}::test_virtual_environment_is_active_at_command_start"),
     "time_limit_s": honour(f"{_SLURM}::{_LIMIT}"),
     "end_signal": honour(f"{_SLURM}::{_LIMIT}"),
-    "grace_s": honour(f"{CONTRACT}::test_stop_kills_process_ignoring_signal_after_grace_period"),
     "keep_failed_s": approximate(
         _("Folders of all replicas are kept until the job's files are deleted."),
         f"{_SLURM}::test_failed_replica_folder_is_retained",

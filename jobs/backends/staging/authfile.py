@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from jobs import data_mover
-from jobs.backends.staging.mounts import MountPlanner, refusal
+from jobs.backends.refusals import refusal
+from jobs.backends.staging.mounts import MountPlanner
 from jobs.facilities import HDFS, local_path
 from jobs.node.sandbox.folder_access import read_file
 

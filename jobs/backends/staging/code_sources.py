@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from jobs import trees
+from jobs.backends.refusals import refusal
 from jobs.backends.staging import remotes
-from jobs.backends.staging.mounts import CODE_DIR_BYTES, EMPTY_SCHEME, MountPlanner, refusal
+from jobs.backends.staging.mounts import CODE_DIR_BYTES, EMPTY_SCHEME, MountPlanner
 from jobs.backends.staging.remotes import Remote
 from jobs.data_mover.archives import SUFFIXES, is_archive
 from jobs.dialects import placeholders

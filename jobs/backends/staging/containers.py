@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobs.backends.staging.mounts import MountPlanner, refusal
+from jobs.backends.refusals import refusal
+from jobs.backends.staging.mounts import MountPlanner
 from jobs.dialects import placeholders
 from jobs.node.staging import mount_paths
 from jobs.node.supervisor.plan import ContainerPlan

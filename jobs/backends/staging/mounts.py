@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jobs import trees
-from jobs.backends.base import Refused
+from jobs.backends.refusals import refusal
 from jobs.backends.staging import job_folders, remotes
 from jobs.backends.staging.storage_map import find_storage
 from jobs.dialects import amounts
@@ -31,7 +31,6 @@ from jobs.node.staging.mount_specs import IN_WORK, CodeSpec, DataSpec, MountKind
 from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import FILE_SYSTEM, HOME_FOLDER
 from jobs.spec import Mount, MountPurpose
-from jobs.states import Params, Reason, ReasonCode
 from jobs.trees import Supplied
 
 DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
@@ -93,12 +92,6 @@ class MountContext:
     def can_bind(self) -> bool:
         """Tell whether every replica has a root file system of its own, with mounts anywhere."""
         return not self.plain or self.isolation is not Isolation.NONE
-
-
-def refusal(why: str, **params: str | int | None) -> Refused:
-    """The refusal for a reason of `jobs.messages.refusals`."""
-    said: Params = {"why": why, **params}
-    return Refused(Reason(ReasonCode.REFUSED, said))
 
 
 def fill_names(uri: str, job: str, user: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.backends.base import Refused
+from jobs.backends.refusals import refusal
 from jobs.facilities import StorageMapping, find_mapping, without_login
-from jobs.states import Reason, ReasonCode
 
 
 def find_storage(
@@ -21,12 +20,8 @@ def find_storage(
     if name is None:
         return None
     if not mappings[name].is_admitted:
-        raise _refusal("storage_not_allowed", id_ or address, workspace)
+        raise refusal("storage_not_allowed", place=id_ or address, workspace=workspace)
     rest = "" if name == id_ else address[len(name) :].strip("/")
     if ".." in rest.split("/"):
-        raise _refusal("mount_not_allowed", address, workspace)
+        raise refusal("mount_not_allowed", place=address, workspace=workspace)
     return mappings[name].below(rest)
-
-
-def _refusal(why: str, place: str, workspace: str) -> Refused:
-    return Refused(Reason(ReasonCode.REFUSED, {"why": why, "place": place, "workspace": workspace}))

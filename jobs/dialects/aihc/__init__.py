@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
-from jobs.dialects import text_renderer
 from jobs.dialects.aihc import keys, parser
 from jobs.dialects.aihc.renderer import build_body
-from jobs.dialects.base import Guess, Refused, Rendered
+from jobs.dialects.base import Guess, Refused
 from jobs.dialects.common import JsonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.objects import find_keys
-from jobs.dialects.text_renderer import Form
-from jobs.spec import JobSpec
 
 FIELDS: Final = (
     *rows(keys.JOB),
@@ -35,7 +30,9 @@ class Aihc(JsonDialect):
     name: str = "aihc"
     title = "AIHC CreateJob"
     schema_keys = keys.JOB
+    identities = _IDENTITIES
     parse = staticmethod(parser.parse)
+    build = staticmethod(build_body)
 
     def sniff(self, document: Document) -> Guess | None:
         """Recognise a body by its keys, in a text that can't be read too."""
@@ -47,12 +44,6 @@ class Aihc(JsonDialect):
         if not isinstance(value, dict) or not isinstance(value.get(keys.JOB_SPEC.key), dict):
             return None
         return Guess(100, "job_spec") if value.keys() & _TELLING else Guess(80, "job_spec_alone")
-
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        patch = partial(text_renderer.patch_json, identities=_IDENTITIES)
-        form = Form(self.name, parser.parse, build_body, text_renderer.write_json, patch)
-        return text_renderer.render(form, spec, extras, base)
 
 
 DIALECT: Final = Aihc()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobs.dialects import text_renderer
-from jobs.dialects.base import Guess, Refused, Rendered
+from jobs.dialects.base import Guess, Refused
 from jobs.dialects.common import JsonDialect
 from jobs.dialects.dlc import keys, parser
 from jobs.dialects.dlc.job_types import with_known_types
@@ -19,7 +19,7 @@ from jobs.dialects.key_spellings import restore_spellings
 from jobs.dialects.objects import find_keys
 from jobs.dialects.ours import export_data
 from jobs.dialects.source import read
-from jobs.dialects.text_renderer import Form, JsonObject
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import JobSpec
 
 _NAMED: Final = re.compile(r'"(DisplayName|JobType|JobSpecs|UserCommand)"\s*:')
@@ -51,10 +51,19 @@ class Dlc(JsonDialect):
             return Guess(100, "job_type_and_specs") if known else Guess(80, "specs_listed")
         return Guess(60, "job_type") if value.keys() >= {"DisplayName", "JobType"} else None
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        form = Form(self.name, parser.parse, _build_request, text_renderer.write_json, _patch)
-        return text_renderer.render(form, spec, extras, base)
+    def build(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+        """See `JsonDialect`; our own object is in the request, and keys are spelled as they were."""
+        job = render_spec(spec, extras)
+        ours = export_data.render_object(parser.parse_native(job), spec, extras)
+        if ours:
+            job[keys.JOB_CONSOLE.key] = ours
+        restore_extras(job, extras, keys.NAMES)
+        return restore_spellings(job, extras)
+
+    def patch(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
+        """See `JsonDialect`; the types that the text leaves out are known."""
+        there = with_known_types(read(base).value)
+        return text_renderer.patch_json(base, before, after, {"JobSpecs": "Type"}, there)
 
 
 def render_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -62,22 +71,6 @@ def render_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     job = render_spec(spec, extras)
     restore_extras(job, extras, keys.NAMES)
     return job
-
-
-def _build_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-    """Return the request and our own object, with `extras` put back and keys spelled as they were."""
-    job = render_spec(spec, extras)
-    ours = export_data.render_object(parser.parse_native(job), spec, extras)
-    if ours:
-        job[keys.JOB_CONSOLE.key] = ours
-    restore_extras(job, extras, keys.NAMES)
-    return restore_spellings(job, extras)
-
-
-def _patch(base: Document, before: JsonObject, after: JsonObject) -> str | None:
-    """Return the text of `base`, which says `before`, made to say `after`."""
-    there = with_known_types(read(base).value)
-    return text_renderer.patch_json(base, before, after, {"JobSpecs": "Type"}, there)
 
 
 DIALECT: Final = Dlc()

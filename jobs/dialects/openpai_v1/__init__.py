@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
-from jobs.dialects import text_renderer
-from jobs.dialects.base import Guess, Refused, Rendered
+from jobs.dialects.base import Guess, Refused
 from jobs.dialects.common import JsonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
@@ -16,7 +14,7 @@ from jobs.dialects.objects import as_object, find_keys
 from jobs.dialects.openpai_v1 import keys, parser
 from jobs.dialects.openpai_v1.renderer import render_spec
 from jobs.dialects.ours import export_data
-from jobs.dialects.text_renderer import Form, JsonObject
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import JobSpec
 
 FIELDS: Final = rows(keys.JOB)
@@ -35,6 +33,7 @@ class OpenPaiV1(JsonDialect):
     title = "OpenPAI job, protocol v1"
     schema_keys = keys.JOB
     repeats = True
+    identities = _IDENTITIES
     parse = staticmethod(parser.parse)
 
     def sniff(self, document: Document) -> Guess | None:
@@ -54,20 +53,13 @@ class OpenPaiV1(JsonDialect):
             return Guess(80, "roles_listed")
         return Guess(60, "job_name") if keys.JOB_NAME.key in value else None
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        patch = partial(text_renderer.patch_json, identities=_IDENTITIES)
-        form = Form(self.name, parser.parse, _build_job, text_renderer.write_json, patch)
-        return text_renderer.render(form, spec, extras, base)
-
-
-def _build_job(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-    """Return the JSON object, and among its extras our own."""
-    job = render_spec(spec, extras)
-    ours = export_data.render_object(parser.parse_native(job), spec, extras)
-    if ours:
-        job[keys.EXTRAS.key] = {**as_object(job[keys.EXTRAS.key]), keys.OURS: ours}
-    return job
+    def build(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+        """See `JsonDialect`; our own object is among the extras."""
+        job = render_spec(spec, extras)
+        ours = export_data.render_object(parser.parse_native(job), spec, extras)
+        if ours:
+            job[keys.EXTRAS.key] = {**as_object(job[keys.EXTRAS.key]), keys.OURS: ours}
+        return job
 
 
 DIALECT: Final = OpenPaiV1()

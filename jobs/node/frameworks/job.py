@@ -119,6 +119,11 @@ class FrameworkJob:
         ahead = self.roles[leader].replicas if leader > position else 0
         return ahead + sum(role.replicas for role in self.roles[:position])
 
+    def list_addresses(self, position: int) -> list[str]:
+        """Return `address:port` of each replica of the role at a position."""
+        found, indexes = self.endpoints, range(self.roles[position].replicas)
+        return [f"{found.address(position, index)}:{found.port(position, index, WEB)}" for index in indexes]
+
     @property
     def master_address(self) -> str:
         """Return the address of the replica with rank 0."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -149,18 +149,29 @@ def as_shell(variables: Mapping[str, str]) -> str:
 def peers(plan: Plan) -> dict[str, str]:
     """Return the variables about every role and replica, the same for all of them."""
     env: dict[str, str] = {}
-    endpoints = _PlanEndpoints(plan)
+    job = _framework_job(plan)
     for position, role in enumerate(plan.roles):
-        name = role.name
-        env |= named_variables(name, role.replicas, role, role.completion)
-        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(endpoints.list_role(position))
-        for index, slot in enumerate(role.slots):
-            env[f"PAI_HOST_IP_{name}_{index}"] = endpoints.address(position, index)
-            for label, ports in slot.ports.items():
-                env[f"PAI_PORT_LIST_{name}_{index}_{label}"] = _list(ports)
-                env[f"PAI_{name}_{index}_{label}_PORT"] = _list(ports)
-    instances = (f"{role.name}:{index}" for role in plan.roles for index in range(role.replicas))
-    return {**env, "PAI_TASK_ROLE_INSTANCES": ",".join(instances)}
+        ports = [{label: _list(each) for label, each in slot.ports.items()} for slot in role.slots]
+        env |= named_variables(role.name, role.replicas, role, role.completion)
+        env |= peer_variables(job, position, ports)
+    return {**env, "PAI_TASK_ROLE_INSTANCES": list_instances(job)}
+
+
+def peer_variables(job: FrameworkJob, position: int, ports: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the addresses and ports of a role's replicas; `ports` has each one's by label, with commas."""
+    name = job.roles[position].name
+    found = {f"PAI_TASK_ROLE_{name}_HOST_LIST": ",".join(job.list_addresses(position))}
+    for index, own_ports in enumerate(ports):
+        found[f"PAI_HOST_IP_{name}_{index}"] = job.endpoints.address(position, index)
+        for label, listed in own_ports.items():
+            found[f"PAI_PORT_LIST_{name}_{index}_{label}"] = listed
+            found[f"PAI_{name}_{index}_{label}_PORT"] = listed
+    return found
+
+
+def list_instances(job: FrameworkJob) -> str:
+    """Return `role:index` of every replica."""
+    return ",".join(f"{role.name}:{index}" for role in job.roles for index in range(role.replicas))
 
 
 def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]:
@@ -326,9 +337,9 @@ def _framework_job(plan: Plan) -> FrameworkJob:
 def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     if not tensorflow.has_config(plan.framework, {role.name: role.replicas for role in plan.roles}):
         return {}
-    endpoints, names = _PlanEndpoints(plan), [role.name for role in plan.roles]
+    job, names = _framework_job(plan), [role.name for role in plan.roles]
     config = {
-        "cluster": {name: endpoints.list_role(at) for at, name in tensorflow.cluster_roles(names)},
+        "cluster": {name: job.list_addresses(at) for at, name in tensorflow.cluster_roles(names)},
         "task": {"type": place.role.name.lower(), "index": place.index},
         "environment": "cloud",
     }
@@ -354,11 +365,6 @@ class _PlanEndpoints:
     def port(self, role: int, index: int, label: str) -> str:
         """Return the replica's first port with a label."""
         return _first(self._plan.roles[role].slots[index].ports, label)
-
-    def list_role(self, role: int) -> list[str]:
-        """Return `address:port` of each replica of a role."""
-        indexes = range(self._plan.roles[role].replicas)
-        return [f"{self.address(role, index)}:{self.port(role, index, WEB)}" for index in indexes]
 
 
 def _gpus(slot: Slot) -> dict[str, str]:

@@ -146,7 +146,7 @@ def _row_conditions(call: Call) -> Iterator[Q]:
     if values["ShowOwn"]:
         yield Q(owner=call.person)
     if values["Status"]:
-        yield statuses.having(values["Status"])
+        yield statuses.match_status(values["Status"])
 
 
 def _period(values: Mapping[str, Any]) -> Iterator[Q]:

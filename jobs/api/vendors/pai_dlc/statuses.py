@@ -120,7 +120,7 @@ def status_of(job: Job) -> str:
     return next(row.status for row in STATUSES if row.covers(job))
 
 
-def having(status: str) -> Q:
+def match_status(status: str) -> Q:
     """Return the condition of the jobs with that status.
 
     The rows before it in the table come first, so theirs are left out.

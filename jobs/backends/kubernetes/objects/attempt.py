@@ -24,7 +24,7 @@ from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL
 from jobs.backends.kubernetes.objects import code, pods
 from jobs.backends.kubernetes.objects.checks import check
 from jobs.backends.kubernetes.objects.environment import Peers, shared_variables
-from jobs.backends.kubernetes.objects.volumes import refusal
+from jobs.backends.refusals import refusal
 from jobs.backends.staging import containers
 from jobs.node.frameworks import mpi
 

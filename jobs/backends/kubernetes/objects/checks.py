@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.objects.volumes import refusal
+from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
 from jobs.spec import Framework
@@ -15,11 +15,8 @@ from jobs.spec import Framework
 def check(submission: Submission, config: KubernetesConfig) -> None:
     """Raise Refused for what the job would lack when it runs."""
     spec = submission.spec
-    for name in sorted(list_secrets(submission)):
-        if name not in submission.secrets:
-            raise refusal("no_secret", name=name)
-    if submission.is_restricted:
-        raise refusal("egress_not_enforced", workspace=submission.workspace)
+    refuse_missing_secrets(submission, sorted(list_secrets(submission)))
+    refuse_restricted(submission)
     if spec.instance_role:
         raise refusal("role_without_network", role=spec.instance_role)
     if spec.framework is Framework.SLURM and spec.replicas > 1:

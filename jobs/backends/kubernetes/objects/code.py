@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from jobs import trees
 from jobs.backends.base import Submission
-from jobs.backends.kubernetes.objects.volumes import refusal
-from jobs.backends.staging.code_sources import COMMIT, REF, folder_name, needs_no_git
+from jobs.backends.refusals import refusal
+from jobs.backends.staging import tree_archives
+from jobs.backends.staging.code_sources import check_ref, folder_name, needs_no_git
 from jobs.dialects import placeholders
 from jobs.facilities import split_code, without_login
 from jobs.node.staging import mount_paths
 from jobs.spec import CodeSource
-from jobs.trees import Kind, Supplied
+from jobs.trees import Supplied
 
 PART_BYTES: Final = 700_000
 """Of an upload in one ConfigMap, which may have 1 MiB in all, a third of it for base64."""
@@ -92,10 +90,7 @@ def plan_code(submission: Submission) -> Code | None:
         raise refusal("code_elsewhere", place=shown)
     if source.submodules:
         raise refusal("field", field="submodules")
-    if source.branch and not REF.fullmatch(source.branch):
-        raise refusal("code_ref", name=source.branch)
-    if source.commit and not COMMIT.fullmatch(source.commit):
-        raise refusal("code_ref", name=source.commit)
+    check_ref(source)
     path = mount_paths.locate(source.path or folder_name(shown))
     env = {
         "CODE_PATH": path,
@@ -124,24 +119,7 @@ def pack(supply: Supplied) -> bytes:
     """Return an uploaded tree as a compressed archive; nothing of one that a preview names."""
     if not supply.where and supply.size:
         return b""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for entry in supply.tree.entries:
-            member = tarfile.TarInfo(entry.path)
-            member.mode = 0o755 if entry.kind in (Kind.PROGRAM, Kind.FOLDER) else 0o644
-            if entry.kind is Kind.LINK:
-                member.type, member.linkname = tarfile.SYMTYPE, entry.target
-                archive.addfile(member)
-            elif entry.kind is Kind.FOLDER:
-                member.type = tarfile.DIRTYPE
-                archive.addfile(member)
-            else:
-                where, offset = supply.where[entry.sha256]
-                member.size = entry.size
-                with Path(where).open("rb") as file:
-                    file.seek(offset)
-                    archive.addfile(member, file)
-    return packed.getvalue()
+    return tree_archives.compress(supply)
 
 
 def parts_volume(key: str, count: int) -> dict[str, Any]:

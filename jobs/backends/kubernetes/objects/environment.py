@@ -16,8 +16,9 @@ from typing import Final
 from jobs.backends.base import Submission
 from jobs.backends.fixed_ports import LAST
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.staging.framework_jobs import make_framework_job
 from jobs.node.frameworks import registry, tensorflow
-from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
 from jobs.node.network.names import join_name, label_roles
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
@@ -27,7 +28,9 @@ from jobs.node.wrapper.environment import (
     INDEX_VARIABLES,
     NO_GPUS,
     job_variables,
+    list_instances,
     named_variables,
+    peer_variables,
     role_variables,
 )
 from jobs.spec import JobSpec, Port, RoleSpec
@@ -68,6 +71,10 @@ class Peers:
         """Return the replica's first port with a label."""
         return str(self.ports[role][label][0])
 
+    def framework_job(self, spec: JobSpec, job_id: str) -> FrameworkJob:
+        """Return the job as its framework sees it."""
+        return make_framework_job(spec, job_id, self, checks_nodes=spec.sanity_check.enabled)
+
 
 def assign_ports(role: RoleSpec, span: tuple[int, int]) -> Ports:
     """Return the ports of each replica of the role, by label: fixed ones, and free ones from `span` on."""
@@ -91,7 +98,7 @@ def _fixed_ports(role: RoleSpec) -> list[Port]:
 
 def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
     """Return the variables that are the same for all replicas."""
-    spec, job = submission.spec, framework_job(submission.spec, peers, submission.job_id)
+    spec, job = submission.spec, peers.framework_job(submission.spec, submission.job_id)
     person = submission.person.name
     found: dict[str, str] = {
         **job_variables(
@@ -111,14 +118,9 @@ def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
     }
     for position, role in enumerate(spec.roles):
         found |= named_variables(role.name, role.replicas, role.resources, role.completion)
-        found[f"PAI_TASK_ROLE_{role.name}_HOST_LIST"] = ",".join(_list_role(job, position))
-        for index in range(role.replicas):
-            found[f"PAI_HOST_IP_{role.name}_{index}"] = peers.address(position, index)
-            for label, ports in peers.ports[position].items():
-                found[f"PAI_PORT_LIST_{role.name}_{index}_{label}"] = _join(ports)
-                found[f"PAI_{role.name}_{index}_{label}_PORT"] = _join(ports)
-    instances = (f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
-    found["PAI_TASK_ROLE_INSTANCES"] = ",".join(instances)
+        ports = {label: _join(each) for label, each in peers.ports[position].items()}
+        found |= peer_variables(job, position, [ports] * role.replicas)
+    found["PAI_TASK_ROLE_INSTANCES"] = list_instances(job)
     found |= registry.shared_variables(job)
     return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
 
@@ -133,7 +135,7 @@ def locations(spec: JobSpec) -> dict[str, str]:
 
 def replica_variables(spec: JobSpec, peers: Peers, position: int, index: int, job_id: str) -> dict[str, str]:
     """Return the variables of one replica, and what the job file sets."""
-    role, job, ports = spec.roles[position], framework_job(spec, peers, job_id), peers.ports[position]
+    role, job, ports = spec.roles[position], peers.framework_job(spec, job_id), peers.ports[position]
     rank = str(job.count_before(position) + index)
     found: dict[str, str] = {
         **role_variables(role.name, role.replicas, role.resources, role.completion),
@@ -160,33 +162,11 @@ def _tensorflow(spec: JobSpec, job: FrameworkJob, position: int, index: int) -> 
         return {}
     places = tensorflow.cluster_roles(role.name for role in spec.roles)
     config = {
-        "cluster": {name: _list_role(job, at) for at, name in places},
+        "cluster": {name: job.list_addresses(at) for at, name in places},
         "task": {"type": spec.roles[position].name.lower(), "index": index},
         "environment": "cloud",
     }
     return {"TF_CONFIG": json.dumps(config)}
-
-
-def framework_job(spec: JobSpec, peers: Peers, job_id: str) -> FrameworkJob:
-    """Return the job as its framework sees it."""
-    roles = (
-        FrameworkRole(
-            role.name,
-            role.replicas,
-            count_processes(role.resources.gpus, {**spec.env, **role.env}),
-            count_tolerated(role.replicas, role.completion.min_failed),
-            role.restart.limit,
-        )
-        for role in spec.roles
-    )
-    return FrameworkJob(spec.framework, job_id, tuple(roles), peers, checks_nodes=spec.sanity_check.enabled)
-
-
-def _list_role(job: FrameworkJob, position: int) -> list[str]:
-    indexes = range(job.roles[position].replicas)
-    return [
-        f"{job.endpoints.address(position, at)}:{job.endpoints.port(position, at, WEB)}" for at in indexes
-    ]
 
 
 def _join(ports: Sequence[int]) -> str:

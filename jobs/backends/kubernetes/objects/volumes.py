@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jobs.backends.base import Refused, Submission
+from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.refusals import refusal
 from jobs.backends.staging.storage_map import find_storage
 from jobs.facilities import local_path, without_login
 from jobs.node.frameworks import registry
@@ -20,7 +21,6 @@ from jobs.node.sandbox.folders import NEVER, Requester, parts_of
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import SHARED_MEMORY, WORK
 from jobs.spec import Mount, MountPurpose, RoleSpec
-from jobs.states import Params, Reason, ReasonCode
 
 Object = dict[str, Any]
 
@@ -31,12 +31,6 @@ _CLAIM: Final = re.compile(r"pvc://(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?
 _EXPORT: Final = re.compile(r"nfs://(?P<server>[A-Za-z0-9.-]+)(?P<path>/.*)")
 _EMPTY: Final = "emptydir://"
 _SIZE: Final = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?|[kmEP])?")
-
-
-def refusal(why: str, **params: str | int | None) -> Refused:
-    """Return the refusal for a reason of `jobs.messages.refusals`."""
-    said: Params = {"why": why, **params}
-    return Refused(Reason(ReasonCode.REFUSED, said))
 
 
 @dataclass(frozen=True, slots=True)

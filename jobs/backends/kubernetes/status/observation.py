@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -104,32 +103,26 @@ def observe(
         seen = Observation(
             state, reason, Phase.ENDED, ended, started_at=started_at, ended_at=ended_at, resumed=resumed
         )
-        return with_version(seen)
+        return seen.with_version()
     is_ending = bool(status.ending) or stop is not None
     if started_at is None:
         reason, phase = _explain_waiting(every)
         phase = Phase.STOPPING if is_ending else phase
-        return with_version(Observation(State.PENDING, reason, phase, replicas, resumed=resumed))
+        return Observation(State.PENDING, reason, phase, replicas, resumed=resumed).with_version()
     phase = Phase.STOPPING if is_ending else Phase.RUNNING
     reason = Reason(ReasonCode.RUNNING)
-    return with_version(
-        Observation(State.RUNNING, reason, phase, replicas, started_at=started_at, resumed=resumed)
-    )
+    seen = Observation(State.RUNNING, reason, phase, replicas, started_at=started_at, resumed=resumed)
+    return seen.with_version()
 
 
 def observe_held(record: AttemptRecord, folder: Path) -> Observation:
     """Return the observation of an attempt that waits to be released."""
     replicas = tuple(_replicas(record, AttemptStatus(), folder))
     seen = Observation(State.PENDING, Reason(ReasonCode.STARTING), Phase.CREATING, replicas, held=True)
-    return with_version(seen)
+    return seen.with_version()
 
 
 _UNSEEN: Final = ReplicaStatus(ReplicaState.WAITING)
-
-
-def with_version(seen: Observation) -> Observation:
-    """Return an observation with a version that changes whenever anything else does."""
-    return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())
 
 
 def _explain_waiting(every: Sequence[ReplicaStatus]) -> tuple[Reason, Phase]:

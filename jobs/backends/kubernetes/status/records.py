@@ -64,35 +64,12 @@ def write_submission(folder: Path, submission: Submission, config: KubernetesCon
     attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
     if (warning := submission.spec.end_signal) is not None:
         attempts.write_text(folder / WARNING, f"{warning.signal} {warning.seconds_before}")
-    attempts.write_text(folder / records.FILE, json.dumps(_record(submission, config, peers)))
-
-
-def _record(submission: Submission, config: KubernetesConfig, peers: Peers) -> dict[str, Any]:
-    spec, offset, roles = submission.spec, 0, []
-    for ordinal, role in enumerate(spec.roles):
-        ports = [(port.label, peers.ports[ordinal][port.label][0], at) for at, port in enumerate(role.ports)]
-        roles.append(
-            {
-                "name": role.name,
-                "prefix": attempts.file_prefix(role.name, ordinal),
-                "replicas": role.replicas,
-                "min_failed": role.completion.min_failed,
-                "min_succeeded": role.completion.min_succeeded,
-                "memory_mib": role.resources.memory_mib,
-                "image": bool(role.image),
-                "contained": True,
-                "offset": offset,
-                "each": len(ports),
-                "ports": ports,
-            }
-        )
-        offset += len(ports) * role.replicas
-    return {
-        "format": records.FORMAT,
-        "ports": list(config.ports),
-        "time_limit_s": spec.time_limit_s,
-        "roles": roles,
-    }
+    ports = [
+        [(port.label, known[port.label][0]) for port in role.ports]
+        for role, known in zip(submission.spec.roles, peers.ports, strict=True)
+    ]
+    record = records.render(submission.spec, config.ports, ports, lambda _role: True)
+    attempts.write_text(folder / records.FILE, record)
 
 
 def read_status(folder: Path) -> AttemptStatus:

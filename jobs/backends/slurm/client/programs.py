@@ -20,7 +20,6 @@ from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.slurm.client.login import ConnectionLost, Login, NoLogin, run
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import PATH
-from jobs.states import Reason, ReasonCode
 
 NO_CONNECTION: Final = (
     "unable to contact slurm controller",
@@ -133,7 +132,7 @@ class Programs:
         try:
             done = self._run(name, *arguments, stdin=script)
         except (FileNotFoundError, PermissionError, NoLogin) as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         except subprocess.TimeoutExpired as error:
             raise Unknown(f"sbatch did not answer within {self._config.timeout_s} s") from error
         except ConnectionLost as error:
@@ -144,8 +143,8 @@ class Programs:
         if done.says(*NO_ANSWER) or done.code <= 0:
             raise Unknown(done.complaint)
         if self._is_prevented(done) or done.says(*NO_CONNECTION, *NOT_NOW):
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
-        raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
+            raise NotSubmitted.not_sent(done.complaint)
+        raise Refused.by_engine(_why(done))
 
     def test(self, script: str) -> ExpectedStart:
         """Return when and where a script would start, without submitting it.
@@ -159,7 +158,7 @@ class Programs:
             return ExpectedStart(int(match["start"]), match["nodes"])
         if done.code <= 0 or self._is_prevented(done) or done.says(*NO_ANSWER, *NO_CONNECTION, *NOT_NOW):
             raise Unreachable(done.complaint)
-        raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
+        raise Refused.by_engine(_why(done))
 
     def squeue(self, *arguments: str) -> str:
         """Return the queue, times in seconds since the epoch.  Raises Unreachable."""

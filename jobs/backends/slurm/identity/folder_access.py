@@ -19,9 +19,6 @@ from jobs.backends.base import Unreachable
 ACCESS: Final = "system.posix_acl_access"
 INHERITED: Final = "system.posix_acl_default"
 
-READABLE: Final = 0o640
-"""The mode of the console's own files that the job reads."""
-
 _OWNER, _USER, _GROUP, _MASK, _OTHERS = 0x01, 0x02, 0x04, 0x10, 0x20
 _ALL, _NONE = 7, 0
 _NOBODY_NAMED: Final = 0xFFFFFFFF

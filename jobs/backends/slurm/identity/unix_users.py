@@ -11,10 +11,10 @@ import pwd
 from typing import Final, TypeVar
 
 from jobs.backends.base import Observation, Person
+from jobs.backends.refusals import refusal
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity import as_user
-from jobs.backends.staging.mounts import refusal
 
 T = TypeVar("T")
 

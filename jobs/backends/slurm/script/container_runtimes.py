@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from jobs.backends.refusals import refusal
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.staging.mounts import refusal
 from jobs.dialects.sbatch.values import image_to_text
 from jobs.spec import JobSpec
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
-from jobs.backends.base import Refused
+from jobs.backends.refusals import refusal
 from jobs.backends.remote import attempts
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import container_runtimes
-from jobs.backends.slurm.script.environment import FIXED
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
 from jobs.node.staging import mount_paths
-from jobs.node.wrapper.environment import companion_variables
+from jobs.node.wrapper.environment import FIXED, companion_variables
 from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
-from jobs.states import Params, Reason, ReasonCode
 
 
 def check(spec: JobSpec, config: SlurmConfig, *, alone: bool) -> None:
@@ -33,14 +31,10 @@ def check(spec: JobSpec, config: SlurmConfig, *, alone: bool) -> None:
         containers.check(role, is_contained=False)
         named = name_containers(role)
         if named and alone and spec.replicas > 1:
-            raise _refused({"why": "containers_of_script", "name": named[0][0]})
+            raise refusal("containers_of_script", name=named[0][0])
         for name, container in named:
             if runtime in container_runtimes.BY_SRUN and container.image not in ("", role.image):
-                raise _refused({"why": "container_other_image", "name": name, "role": role.name})
-
-
-def _refused(params: Params) -> Refused:
-    return Refused(Reason(ReasonCode.REFUSED, params))
+                raise refusal("container_other_image", name=name, role=role.name)
 
 
 def render(spec: JobSpec, config: SlurmConfig, *, alone: bool) -> Iterator[str]:

@@ -17,17 +17,21 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import ports, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging import tracking
+from jobs.backends.staging.framework_jobs import make_framework_job
 from jobs.node.frameworks import mpi, registry, tensorflow
-from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob, FrameworkRole, count_processes, count_tolerated
+from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
 from jobs.node.staging import mount_paths
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports, checkpoints
 from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
+    FIXED,
     INDEX_VARIABLES,
     LOCATION_VARIABLES,
     job_variables,
+    list_instances,
     named_variables,
+    peer_variables,
     role_variables,
 )
 from jobs.spec import Framework, JobSpec, RoleSpec
@@ -49,8 +53,6 @@ CHOSEN_AT_START: Final = (
 _RANDOM: Final = "$(od -An -N 32 -tx1 /dev/urandom | tr -d ' \\n')"
 """An expression of a new key for each run."""
 
-FIXED: Final = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"})
-
 
 def render_peers(spec: JobSpec) -> Iterator[str]:
     """Yield the lines about all replicas, for every replica: text in which the shell expands variables."""
@@ -64,17 +66,12 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
     for place, role in enumerate(spec.roles):
         known = named_variables(role.name, role.replicas, role.resources, role.completion)
         yield from (_export_fixed(name, value) for name, value in known.items())
-        addresses = _list_endpoints(job, place)
-        yield _export_expanded(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
-        for index in range(role.replicas):
-            yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
-            yield _export_expanded(f"PAI_HOST_IP_{role.name}_{index}", f"${{hosts[{place}.{index}]}}")
-            for label in dict.fromkeys(each.label for each in ports.ports_of(role)):
-                listed = _port(role, offsets[place], index, label, several=True)
-                yield _export_expanded(f"PAI_PORT_LIST_{role.name}_{index}_{label}", listed)
-                yield _export_expanded(f"PAI_{role.name}_{index}_{label}_PORT", listed)
-    instances = ",".join(f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
-    yield _export_fixed("PAI_TASK_ROLE_INSTANCES", instances)
+        indexes = range(role.replicas)
+        yield from (f"host_{place}_{index}=${{hosts[{place}.{index}]}}" for index in indexes)
+        listed = [_list_ports(role, offsets[place], index) for index in indexes]
+        found = peer_variables(job, place, listed)
+        yield from (_export_expanded(name, value) for name, value in found.items())
+    yield _export_fixed("PAI_TASK_ROLE_INSTANCES", list_instances(job))
     if _is_tensorflow(spec):
         yield _cluster(job)
 
@@ -147,10 +144,7 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     for name in ("PAI_CONTAINER_HOST_PORT", "PAI_CURRENT_CONTAINER_PORT"):
         yield f"export {name}={http}"
     yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', SHELL)}"
-    listed = {
-        label: _port(role, offset, "SLURM_PROCID", label, several=True)
-        for label in dict.fromkeys(each.label for each in ports.ports_of(role))
-    }
+    listed = _list_ports(role, offset, "SLURM_PROCID")
     for label, numbers in listed.items():
         yield _export_computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
@@ -175,35 +169,14 @@ def _cluster(job: FrameworkJob) -> str:
     """Return the line with the `cluster` of TF_CONFIG, which each replica completes."""
     clusters = []
     for place, name in tensorflow.cluster_roles(role.name for role in job.roles):
-        addresses = ", ".join(f'"{endpoint}"' for endpoint in _list_endpoints(job, place))
+        addresses = ", ".join(f'"{endpoint}"' for endpoint in job.list_addresses(place))
         clusters.append(f"{_escape(json.dumps(name))}: [{addresses}]")
     return f"tf_cluster='{{{', '.join(clusters)}}}'"
 
 
 def _framework_job(spec: JobSpec) -> FrameworkJob:
-    roles = (
-        FrameworkRole(
-            role.name,
-            role.replicas,
-            count_processes(role.resources.gpus, {**spec.env, **role.env}),
-            count_tolerated(role.replicas, role.completion.min_failed),
-            role.restart.limit,
-        )
-        for role in spec.roles
-    )
-    return FrameworkJob(
-        spec.framework,
-        "$SLURM_JOB_ID",
-        tuple(roles),
-        _ScriptEndpoints(spec),
-        checks_nodes=spec.sanity_check.enabled and spec.framework is not Framework.SLURM,
-    )
-
-
-def _list_endpoints(job: FrameworkJob, place: int) -> list[str]:
-    """Return the expression of `address:port` of each replica of a role."""
-    found, indexes = job.endpoints, range(job.roles[place].replicas)
-    return [f"{found.address(place, index)}:{found.port(place, index, WEB)}" for index in indexes]
+    checks_nodes = spec.sanity_check.enabled and spec.framework is not Framework.SLURM
+    return make_framework_job(spec, "$SLURM_JOB_ID", _ScriptEndpoints(spec), checks_nodes=checks_nodes)
 
 
 class _ScriptEndpoints:
@@ -227,15 +200,18 @@ def _is_tensorflow(spec: JobSpec) -> bool:
     return tensorflow.has_config(spec.framework, counts) and not any("'" in name for name in counts)
 
 
-def _port(role: RoleSpec, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
-    """Return the expression of a replica's first port of that label, or all of them."""
-    mine = ports.ports_of(role)
-    found = [each for each in mine if each.label == label]
-    numbers = [
-        str(each.at) if each.at else f"${{ports[{offset} + {index} * {len(mine)} + {each.position}]}}"
-        for each in found
-    ]
-    return ",".join(numbers if several else numbers[:1])
+def _list_ports(role: RoleSpec, offset: int, index: int | str) -> dict[str, str]:
+    """Return the expressions of a replica's ports by label, separated by commas."""
+    found, mine = dict[str, list[str]](), ports.ports_of(role)
+    for each in mine:
+        computed = f"${{ports[{offset} + {index} * {len(mine)} + {each.position}]}}"
+        found.setdefault(each.label, []).append(str(each.at) if each.at else computed)
+    return {label: ",".join(numbers) for label, numbers in found.items()}
+
+
+def _port(role: RoleSpec, offset: int, index: int | str, label: str) -> str:
+    """Return the expression of a replica's first port of that label."""
+    return _list_ports(role, offset, index)[label].split(",")[0]
 
 
 def _export(name: str, value: str) -> str:

@@ -6,15 +6,15 @@ itself spreads (the dialect's framework `slurm`) unchanged.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from jobs.backends.base import Refused, Submission
+from jobs.backends.base import Submission
+from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
 from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
@@ -31,7 +31,6 @@ from jobs.node.frameworks import registry
 from jobs.node.supervisor import checkpoints, restart_lines
 from jobs.node.wrapper import tensorboard
 from jobs.spec import Framework, JobSpec, Resources, RoleSpec
-from jobs.states import Params, Reason, ReasonCode
 
 NEVER: Final = "-"
 BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
@@ -53,19 +52,15 @@ KILL_WAIT_S: Final = 30
 def check(submission: Submission, config: SlurmConfig) -> None:
     """Raise Refused for what the job would lack when it runs."""
     spec = submission.spec
-    for name in sorted({each.name for each in spec.secret_env.values()} | staging.named_secrets(spec)):
-        if name not in submission.secrets:
-            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
-    if submission.is_restricted:
-        params: Params = {"why": "egress_not_enforced", "workspace": submission.workspace}
-        raise Refused(Reason(ReasonCode.REFUSED, params))
+    refuse_missing_secrets(submission, sorted(staging.list_secrets(spec)))
+    refuse_restricted(submission)
     _check_role(submission, config)
     container_runtimes.check(spec, config, alone=is_alone(spec))
     containers.check(spec, config, alone=is_alone(spec))
     staging.plan_staging(submission, config)
     resources = [role.resources for role in spec.roles]
     if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in resources):
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
+        raise refusal("field", field="gpu_type")
 
 
 def _check_role(submission: Submission, config: SlurmConfig) -> None:
@@ -81,8 +76,7 @@ def _check_role(submission: Submission, config: SlurmConfig) -> None:
     spread = is_alone(spec) and spec.replicas > 1
     why = "role_without_network" if spread or runtime in container_runtimes.BY_SRUN else ""
     if why or not submission.role_provider:
-        params: Params = {"why": why or "role_unknown", "role": spec.instance_role}
-        raise Refused(Reason(ReasonCode.REFUSED, params))
+        raise refusal(why or "role_unknown", role=spec.instance_role)
 
 
 def needs_nodes(spec: JobSpec) -> bool:
@@ -165,16 +159,16 @@ def _tensorboard(submission: Submission, config: SlurmConfig) -> Iterator[str]:
 def render_record(submission: Submission, config: SlurmConfig, user: str = "") -> str:
     """Return the attempt's record as JSON."""
     spec = submission.spec
-    value = {
-        "format": records.FORMAT,
-        "ports": list(config.ports),
-        "time_limit_s": spec.time_limit_s,
-        "roles": list(_role_records(spec, config)),
-        **({"user": user} if user else {}),
-        **({"apart": True} if config.apart else {}),
-        **({"checks_nodes": True} if spec.sanity_check.enabled else {}),
-    }
-    return json.dumps(value, ensure_ascii=False)
+    runtime = container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
+    return records.render(
+        spec,
+        config.ports,
+        [[(port.label, port.at) for port in ports.ports_of(role)] for role in spec.roles],
+        is_contained=lambda role: bool(role.image and runtime),
+        user=user,
+        apart=config.apart,
+        checks_nodes=spec.sanity_check.enabled,
+    )
 
 
 def is_alone(spec: JobSpec) -> bool:
@@ -303,26 +297,6 @@ def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
         with_prologue(command, submission.spec.software, rdma=role.resources.rdma),
     )
     return f"role {' '.join(map(shlex.quote, words))}"
-
-
-def _role_records(spec: JobSpec, config: SlurmConfig) -> Iterator[dict[str, Any]]:
-    for place, (role, offset) in enumerate(zip(spec.roles, ports.offsets(spec.roles), strict=True)):
-        requested = {port.label for port in role.ports}
-        yield {
-            "name": role.name,
-            "prefix": attempts.file_prefix(role.name, place),
-            "replicas": role.replicas,
-            "min_failed": role.completion.min_failed,
-            "min_succeeded": role.completion.min_succeeded,
-            "memory_mib": role.resources.memory_mib,
-            "image": bool(role.image),
-            "contained": bool(
-                role.image and container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
-            ),
-            "offset": offset,
-            "each": len(ports.ports_of(role)),
-            "ports": [[p.label, p.at, p.position] for p in ports.ports_of(role) if p.label in requested],
-        }
 
 
 def _count(value: int | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from jobs.backends import fixed_ports
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Port, RoleSpec
 
@@ -30,11 +31,7 @@ def ports_of(role: RoleSpec) -> tuple[NumberedPort, ...]:
     """Return all ports of a replica of the role, the implicit ones first."""
     labels = {port.label for port in role.ports}
     wanted = [*(Port(label=label) for label in IMPLICIT_PORTS if label not in labels), *role.ports]
-    each = [
-        (port.label, port.begin_at + more if port.begin_at else 0)
-        for port in wanted
-        for more in range(port.count)
-    ]
+    each = fixed_ports.number_each(wanted)
     return tuple(NumberedPort(label, at, position) for position, (label, at) in enumerate(each))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Final
 
-from jobs.backends import base
-from jobs.backends.base import MASK, DryRunCheck, NotSubmitted, Refused, RenderedRole, Submission, Unreachable
+from jobs.backends import base, previews
+from jobs.backends.base import DryRunCheck, NotSubmitted, Refused, Submission, Unreachable
 from jobs.backends.slurm.client.programs import ExpectedStart
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import container_runtimes, environment, job_script, staging
@@ -22,52 +21,35 @@ SOON_S: Final = 60
 
 def mask_secrets(submission: Submission) -> Submission:
     """Return the submission with a mask for every secret that it names."""
-    names = {each.name for each in submission.spec.secret_env.values()}
-    hidden = dict.fromkeys(names | staging.named_secrets(submission.spec), MASK)
-    return replace(submission, secrets=hidden, endpoint_token=MASK)
+    return previews.mask_secrets(submission, staging.list_secrets(submission.spec))
 
 
 def render_preview(submission: Submission, config: SlurmConfig) -> base.RenderedJob:
     """Return the script for running by hand, and each role's resources.  Raises Refused like `submit`."""
     submission = mask_secrets(submission)
     job_script.check(submission, config)
-    text = job_script.render(submission, None, config)
-    contained = bool(
-        container_runtimes.runtime_of(submission.spec, config, alone=job_script.is_alone(submission.spec))
+    spec, text = submission.spec, job_script.render(submission, None, config)
+    runtime = container_runtimes.runtime_of(spec, config, alone=job_script.is_alone(spec))
+    roles = (
+        previews.render_role(
+            role,
+            job_script.round_resources(role).resources,
+            shm_mib=0,
+            env=_variables(submission, role, config),
+            mounts=staging.list_mounts(submission, config),
+            script=text,
+            contained=bool(runtime and role.image),
+        )
+        for role in spec.roles
     )
-    return base.RenderedJob(
-        tuple(_role(submission, role, text, config, contained=contained) for role in submission.spec.roles),
-        submission.spec.time_limit_s,
-        submission.spec.grace_s,
-    )
+    return base.RenderedJob(tuple(roles), spec.time_limit_s, spec.grace_s)
 
 
-def _role(
-    submission: Submission, role: RoleSpec, text: str, config: SlurmConfig, *, contained: bool
-) -> RenderedRole:
-    spec, has = submission.spec, job_script.round_resources(role).resources
-    told: dict[str, str | None] = {
-        **environment.fixed_variables(submission, role, config),
-        **spec.env,
-        **role.env,
-    }
-    chosen = dict.fromkeys(environment.CHOSEN_AT_START)
+def _variables(submission: Submission, role: RoleSpec, config: SlurmConfig) -> dict[str, str | None]:
+    spec = submission.spec
+    fixed = environment.fixed_variables(submission, role, config)
     secret = {name: submission.secrets[each.name] for name, each in spec.secret_env.items()}
-    return RenderedRole(
-        role=role.name,
-        replicas=role.replicas,
-        cpu_milli=has.cpu_milli,
-        memory_mib=has.memory_mib,
-        gpus=has.gpus,
-        gpu_type=has.gpu_type,
-        shm_mib=0,
-        image=role.image,
-        contained=contained and bool(role.image),
-        env={**chosen, **told, **secret},
-        mounts=tuple(staging.list_mounts(submission, config)),
-        ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
-        script=text,
-    )
+    return {**dict.fromkeys(environment.CHOSEN_AT_START), **fixed, **spec.env, **role.env, **secret}
 
 
 def dry_run(ask: Callable[[], tuple[str, ExpectedStart | None]]) -> Iterator[DryRunCheck]:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from jobs import data_mover, trees
 from jobs.backends.base import Submission
+from jobs.backends.refusals import refusal
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import containers
@@ -34,7 +35,6 @@ from jobs.backends.staging.mounts import (
     find_upload,
     is_in_memory,
     memory_mib,
-    refusal,
 )
 from jobs.backends.staging.storage_map import find_storage
 from jobs.dialects import placeholders
@@ -227,13 +227,11 @@ def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str
 
 def list_mounts(submission: Submission, config: SlurmConfig) -> Iterator[tuple[str, str, bool]]:
     """Yield the path, source and read-only flag of each mount."""
-    source = submission.spec.code
-    found = [] if source is None else [_plan_code(source, submission, config)]
-    for each in (*found, *(_plan(mount, submission, config) for mount in submission.spec.mounts)):
-        if isinstance(each, CodePiece):
-            yield each.path or mount_paths.WORK, each.code.name, each.read_only
-        elif isinstance(each, StagedPlace):
-            yield each.path, each.source or ("memory" if each.memory_mib else "empty"), each.read_only
+    plan = plan_staging(submission, config)
+    for piece in plan.pieces:
+        yield piece.path or mount_paths.WORK, piece.code.name, piece.read_only
+    for place in plan.places:
+        yield place.path, place.source or ("memory" if place.memory_mib else "empty"), place.read_only
 
 
 def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
@@ -284,10 +282,11 @@ def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Ite
         yield f"{prefix}code-key", key.rstrip("\n") + "\n"
 
 
-def named_secrets(spec: JobSpec) -> set[str]:
-    """Return the secrets that the job's mounts, code and containers name."""
+def list_secrets(spec: JobSpec) -> set[str]:
+    """Return the secrets that the job's variables, mounts, code and containers name."""
     uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
     named = {name for uri in uris for name in placeholders.list_references(uri)}
+    named |= {each.name for each in spec.secret_env.values()}
     return named | set(staged_containers.list_secrets(spec))
 
 
@@ -338,20 +337,8 @@ def _order(source: CodeSource, submission: Submission, config: SlurmConfig, most
     )
     if place is None:
         raise refusal("code_not_allowed", place=shown, setting=HDFS)
-    return {
-        "do": "fetch",
-        "name": shown,
-        "uri": place.uri,
-        "endpoint": place.endpoint,
-        "user": submission.person.name if of_hdfs else "",
-        "password": "",
-        "inside": None,
-        "most": most,
-        "unpack": True,
-        "cache": "",
-        "cache_most": 0,
-        "site": "",
-    }
+    user = submission.person.name if of_hdfs else ""
+    return _fetch_order(shown, place.uri, most, user=user, endpoint=place.endpoint, unpack=True)
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
@@ -424,20 +411,14 @@ def _plan_bucket(mount: Mount, mapping: StorageMapping, shown: str, path: str) -
         return mount.uri
     if mount.purpose is MountPurpose.OUTPUT or not (mount.read_only or mapping.read_only):
         raise refusal("bucket_not_writable", place=shown)
-    order = {
-        "do": "fetch",
-        "name": shown,
-        "uri": "signed:",
-        "user": "",
-        "password": "",
-        "inside": None,
-        "most": remotes.DataRules().most_bytes,
-        "cache": "",
-        "cache_most": 0,
-        "site": "",
-    }
-    spec = CodeSpec(0, uri=shown)
-    return CodePiece(path, spec, True, json.dumps(order), BUCKET_LOGIN, cause="mount")
+    order = json.dumps(_fetch_order(shown, "signed:", remotes.DataRules().most_bytes))
+    return CodePiece(path, CodeSpec(0, uri=shown), True, order, BUCKET_LOGIN, cause="mount")
+
+
+def _fetch_order(name: str, uri: str, most: int, **others: str | bool) -> dict[str, Any]:
+    """Return the data mover's order to fetch at most so many bytes, without a cache."""
+    order = {"do": "fetch", "name": name, "uri": uri, "most": most, "inside": None, "site": ""}
+    return {**order, "user": "", "password": "", "cache": "", "cache_most": 0, **others}
 
 
 def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:

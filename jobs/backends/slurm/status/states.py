@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
+from jobs.backends.base import Observation, ReplicaSeen
 from jobs.backends.remote import attempts
+from jobs.backends.remote.attempt_view import AttemptView, Outcome
 from jobs.backends.remote.records import AttemptRecord, RoleRecord
-from jobs.backends.remote.replica_ends import describe_end, killing_signal, read_failed_run
-from jobs.backends.remote.status_files import ReplicaEnd, RunStatus, decide, last_run, read_run
+from jobs.backends.remote.status_files import ReplicaEnd, RunStatus, last_run, read_run
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.script import ports
-from jobs.node.supervisor import sanity_file
-from jobs.states import Params, Phase, Reason, ReasonCode, ReplicaState, State, Unready
+from jobs.states import Params, Phase, Reason, ReasonCode, ReplicaState, State
 
 WAITING: Final = frozenset(
     {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -63,8 +61,8 @@ def from_listed(folder: Path, record: AttemptRecord, listed: ListedJob) -> Obser
     """Return the observation of an attempt that Slurm knows."""
     run = listed.restarts + 1
     if listed.state in WAITING:
-        return _AttemptView(folder, record, listed, RunStatus(), run).observe_pending()
-    view = _AttemptView(folder, record, listed, read_run(folder, run), run)
+        return _SlurmAttempt(folder, record, RunStatus(), run, listed).observe_pending()
+    view = _SlurmAttempt(folder, record, read_run(folder, run), run, listed)
     return view.observe_ended() if listed.state in OVER else view.observe_active()
 
 
@@ -79,22 +77,24 @@ def from_files(folder: Path, record: AttemptRecord, number: int) -> Observation 
     found = read_run(folder, run)
     if not found.over:
         return None
-    return _AttemptView(folder, record, ListedJob(number, "", "COMPLETED", ""), found, run).observe_ended()
+    listed = ListedJob(number, "", "COMPLETED", "")
+    return _SlurmAttempt(folder, record, found, run, listed).observe_ended()
 
 
 @dataclass(frozen=True, slots=True)
-class _AttemptView:
-    """One run of an attempt: its record, what Slurm lists, and its status files."""
+class _SlurmAttempt(AttemptView):
+    """One run of an attempt, and what Slurm lists of it."""
 
-    folder: Path
-    record: AttemptRecord
     listed: ListedJob
-    found: RunStatus
-    run: int
+
+    @property
+    def engine_ended_at(self) -> float | None:
+        """See `AttemptView`."""
+        return self.listed.ended_at
 
     def observe_pending(self) -> Observation:
         """Return the observation of a job that waits."""
-        listed, replicas = self.listed, tuple(self._replicas())
+        listed, replicas = self.listed, tuple(self.list_replicas())
         is_first = self.run == 1
         if listed.is_held and is_first and attempts.read_text(self.folder / "released") is None:
             reason = Reason(ReasonCode.STARTING)
@@ -107,77 +107,31 @@ class _AttemptView:
 
     def observe_active(self) -> Observation:
         """Return the observation of a job that has its nodes and has not ended."""
-        replicas, began = tuple(self._replicas()), self.found.started_at
         params: Params = {"slurm": self.listed.state} if self.listed.state in NOTABLE else {}
-        if began is None:
-            reason = Reason(ReasonCode.STARTING, {**self._step(), **params})
-            return Observation(State.PENDING, reason, Phase.ENV_PREPARING, replicas, self.run)
-        phase = Phase.STOPPING if self.found.ending else Phase.RUNNING
-        reason = Reason(ReasonCode.RUNNING, params)
-        resumed = self.found.resumed
-        return Observation(
-            State.RUNNING, reason, phase, replicas, self.run, started_at=began, resumed=resumed
-        )
+        if self.found.started_at is not None:
+            return self.observe_running(params)
+        reason = Reason(ReasonCode.STARTING, {**self.find_step(), **params})
+        replicas = tuple(self.list_replicas())
+        return Observation(State.PENDING, reason, Phase.ENV_PREPARING, replicas, self.run)
 
-    def observe_ended(self) -> Observation:
-        """Return the observation of a job that has ended."""
-        state, reason = self._outcome()
-        if _may_be_cut(reason) and (self.folder / "rewound").exists():
-            state, reason = self._outcome_after_loss()
-        is_over = frozenset(ReplicaState) - {ReplicaState.WAITING, ReplicaState.RUNNING}
-        replicas = tuple(
-            each if each.state in is_over else self._with_job_end(each, reason) for each in self._replicas()
-        )
-        ended_at = self.found.ended_at or self.listed.ended_at
-        began = self.found.started_at
-        return Observation(
-            state,
-            reason,
-            Phase.ENDED,
-            replicas,
-            self.run,
-            started_at=began,
-            ended_at=ended_at,
-            resumed=self.found.resumed,
-        )
-
-    def _step(self) -> Params:
-        """Return what is done for the first replica that waits for it."""
-        steps = self.found.steps
-        waiting = (name for _role, _index, name in self.record.replicas() if name not in self.found.ends)
-        step = next((steps[name] for name in waiting if name in steps), None)
-        return {"step": step[0], "about": step[1]} if step else {}
-
-    def _outcome_after_loss(self) -> tuple[State, Reason]:
-        """Return how a job ended that Slurm ended because it had forgotten it."""
+    def find_outcome(self) -> Outcome:
+        """See `AttemptView`; the other outcome is that of a job that Slurm ended as it had forgotten it."""
+        outcome = AttemptView.find_outcome(self)
+        if not (_may_be_cut(outcome[1]) and (self.folder / "rewound").exists()):
+            return outcome
         if (self.folder / "stop").exists():
             return State.STOPPED, Reason(ReasonCode.USER_STOP, {"by": None})
         return State.FAILED, Reason(ReasonCode.NODE_LOST, {"slurm": STATE_LOST})
 
-    def _outcome(self) -> tuple[State, Reason]:
-        found, listed = self.found, self.listed
-        if found.ending == "asked":
-            return State.STOPPED, Reason(ReasonCode.USER_STOP, {"by": None})
-        if found.ending == "time":
-            return State.STOPPED, Reason(ReasonCode.TIME_LIMIT, {"limit_s": self.record.time_limit_s})
-        if listed.state in ENDED:
-            state, code = ENDED[listed.state]
-            return state, Reason(code, self._params(code))
-        judged, by = decide(self.record, found)
-        if judged.state is State.FAILED:
-            role, index = next((role, index) for role, index, name in self.record.replicas() if name == by)
-            reason = describe_end(found.ends[by])
-            return State.FAILED, Reason(reason.code, {**reason.params, "role": role.name, "index": index})
-        if judged.state is State.SUCCEEDED:
-            failed = sum(end.state is ReplicaState.FAILED for end in found.ends.values())
-            if failed:
-                counts = {"failed": failed, "total": judged.total}
-                return State.SUCCEEDED, Reason(ReasonCode.COMPLETED_WITH_FAILURES, counts)
-            return State.SUCCEEDED, Reason(ReasonCode.COMPLETED)
-        return self._outcome_without_end()
+    def find_engine_outcome(self) -> Outcome | None:
+        """See `AttemptView`."""
+        if self.listed.state not in ENDED:
+            return None
+        state, code = ENDED[self.listed.state]
+        return state, Reason(code, self._params(code))
 
-    def _outcome_without_end(self) -> tuple[State, Reason]:
-        """Return how a job ended whose files don't tell that."""
+    def explain_missing_end(self) -> Outcome:
+        """See `AttemptView`."""
         listed, found = self.listed, self.found
         if not found.begun:
             word = listed.state if listed.reason in ("", "None") else listed.reason
@@ -204,48 +158,17 @@ class _AttemptView:
             more = {"node": self.listed.nodes or None}
         return {"slurm": self.listed.state, **more}
 
-    def _replicas(self) -> Iterator[ReplicaSeen]:
-        found, logs = self.found, self.folder / attempts.run_name(self.run) / "logs"
-        for role, index, name in self.record.replicas():
-            node, began = found.started.get(name, ("", None))
-            seen = ReplicaSeen(
-                role=role.name,
-                index=index,
-                state=ReplicaState.RUNNING if began is not None else ReplicaState.WAITING,
-                node=node or found.hosts.get(name, ""),
-                started_at=began,
-                log_path=str(logs / f"{name}.output"),
-                image_used=role.contained if role.image else None,
-                endpoints=tuple(self._endpoints(role, index, name)),
-                sanity=self._sanity(name) if began is not None and self.record.checks_nodes else None,
-            )
-            end = found.ends.get(name)
-            if end is not None:
-                seen = self._with_end(seen, end, role)
-            elif name in found.failed and not found.ending:
-                seen = replace(
-                    seen, state=ReplicaState.WAITING, failed_run=read_failed_run(*found.failed[name])
-                )
-            yield seen
-
-    def _sanity(self, name: str) -> Mapping[str, Any]:
-        """Return the result of the check that the replica's command begins with."""
-        folder = self.folder / attempts.run_name(self.run) / "work" / name
-        return sanity_file.read(folder, None) or sanity_file.NOT_BEGUN
-
-    def _with_end(self, seen: ReplicaSeen, end: ReplicaEnd, role: RoleRecord) -> ReplicaSeen:
-        state = end.state
-        reason = Reason(ReasonCode.JOB_ENDED) if end.how == "told" else describe_end(end)
+    def complete_end(self, seen: ReplicaSeen, end: ReplicaEnd, role: RoleRecord) -> ReplicaSeen:
+        """See `AttemptView`: Slurm ends steps for their memory, and when it ends the job."""
         if end.how == "lost" and self.listed.state == "OUT_OF_MEMORY":
             params: Params = {"limit_mib": role.memory_mib, "exit_code": end.code}
-            reason = Reason(ReasonCode.OUT_OF_MEMORY, params)
-        number = killing_signal(end.code)
-        if number is not None and self._engine_state() is State.STOPPED:
-            state, reason = ReplicaState.STOPPED, Reason(ReasonCode.JOB_ENDED)
-        return replace(seen, state=state, reason=reason, exit_code=end.code, signal=number, ended_at=end.at)
+            seen = replace(seen, reason=Reason(ReasonCode.OUT_OF_MEMORY, params))
+        if seen.signal is not None and self._engine_state() is State.STOPPED:
+            return replace(seen, state=ReplicaState.STOPPED, reason=Reason(ReasonCode.JOB_ENDED))
+        return seen
 
-    def _with_job_end(self, seen: ReplicaSeen, reason: Reason) -> ReplicaSeen:
-        """Return a replica that had not ended when its job had."""
+    def end_with_job(self, seen: ReplicaSeen, _state: State, reason: Reason) -> ReplicaSeen:
+        """See `AttemptView`."""
         state = ReplicaState.STOPPED
         if reason.params.get("slurm") == NOT_RELAYED:
             state = ReplicaState.FAILED if reason.params["exit_code"] else ReplicaState.SUCCEEDED
@@ -255,27 +178,12 @@ class _AttemptView:
             reason = Reason(ReasonCode.JOB_ENDED)
         return replace(seen, state=state, reason=reason, ended_at=self.listed.ended_at)
 
+    def choose_port(self, requested: int, position: int) -> int:
+        """See `AttemptView`."""
+        return requested or ports.port_number(self.record.ports, self.listed.number, position)
+
     def _engine_state(self) -> State:
         return ENDED.get(self.listed.state, (State.FAILED,))[0]
-
-    def _endpoints(self, role: RoleRecord, index: int, name: str) -> Iterator[EndpointSeen]:
-        """Yield the requested ports; `endpoints` tells where they are and whether they answer.
-
-        Where something listened already the script chose another number, and wrote that into a file.
-        """
-        found, listed = self.found, self.listed
-        for label, requested, position in role.ports:
-            which = role.offset + index * role.each + position
-            usual = requested or ports.port_number(self.record.ports, listed.number, which)
-            port = found.ports[which] if which < len(found.ports) else usual
-            why, params = Unready.WAITING, {}
-            if name in found.ends:
-                why = Unready.ENDED
-            elif which in found.taken:
-                why, params = Unready.TAKEN, {"port": port}
-            elif name in found.started:
-                why = Unready.STARTING
-            yield EndpointSeen(label, "", port, ready=False, why=why, params=params)
 
 
 def round_start(at: float) -> int:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaRef, ReplicaSeen
-from jobs.backends.remote import endpoints, replica_sessions
+from jobs.backends.remote import endpoints, node_addresses, replica_sessions
 from jobs.backends.sessions import NoEntry
-from jobs.backends.slurm.client import addresses
+from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.commands import CommandController
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
@@ -149,7 +149,7 @@ def test_unanswered_port_check_leaves_endpoints_starting_and_checks_no_more(tmp_
 
 def test_address_claimed_by_job_is_not_contacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The console's own machine reaches what the nodes do not."""
-    monkeypatch.setattr(addresses, "_known", {})
+    monkeypatch.setattr(node_addresses, "_known", {})
     config, asked = SlurmConfig(root=tmp_path), []
 
     class Asked(CommandController):
@@ -160,9 +160,9 @@ def test_address_claimed_by_job_is_not_contacted(tmp_path: Path, monkeypatch: py
         def nodes_of(self, number: int) -> Iterator[str]:
             yield from {7: ["cpu1"]}.get(number, [])
 
-    where = addresses.NodeAddresses(config, Asked(config))
+    where = SlurmAddresses(config, Asked(config))
     assert [where.of_node(node) for node in ("cpu1", "169.254.169.254", "db")] == ["10.1.2.3", "", ""]
-    assert [where.of_job(number, 1, "cpu1") for number in (7, 8)] == ["10.1.2.3", ""]
+    assert [where.of_job((number, 1), "cpu1") for number in (7, 8)] == ["10.1.2.3", ""]
     assert len(asked) == 1
     for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
         with pytest.raises(NoEntry):

@@ -26,7 +26,6 @@ from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity.unix_users import Account
 from jobs.backends.thread_pool import ThreadPool
 from jobs.dialects.sbatch import hosts
-from jobs.states import Reason, ReasonCode
 
 T = TypeVar("T")
 
@@ -58,12 +57,12 @@ class RestController:
         try:
             version = self._client.version()
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         fields = options.build_body(script, version, self._environment)
         try:
             answer = self._client.ask("POST", f"/slurm/v0.0.{version}/job/submit", fields)
         except (NotConnected, NoToken) as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         except Unreachable as error:
             raise Unknown(str(error)) from error
         return self._number(answer)
@@ -206,9 +205,9 @@ class RestController:
             raise Unknown(answer.complaint)
         elif not answer.says(*programs.NO_CONNECTION, *programs.NOT_NOW):
             if answer.status == _WRONG or _is_decided(answer):
-                raise Refused(Reason(ReasonCode.REFUSED, {"detail": answer.complaint}))
+                raise Refused.by_engine(answer.complaint)
             raise Unknown(answer.complaint)
-        raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": answer.complaint}))
+        raise NotSubmitted.not_sent(answer.complaint)
 
     def _list(self, key: str) -> list[Mapping[str, Any]]:
         answer = self._call("GET", f"/{key}")

@@ -16,7 +16,6 @@ from jobs.backends.slurm.client.rest.client import WITH_PARSERS
 from jobs.dialects.document import Document
 from jobs.dialects.sbatch import amounts, times
 from jobs.dialects.sbatch.header import read
-from jobs.states import Reason, ReasonCode
 
 Fields = dict[str, Any]
 Field = Callable[[str], Fields]
@@ -45,7 +44,7 @@ def build_body(script: str, version: int, environment: Mapping[str, str]) -> Fie
     components = [whole.options(place) for place in range(whole.components)]
     if version < WITH_PARSERS and SPREAD in script and components[0].get("signal", "").startswith("B:"):
         detail = f"slurmrestd v0.0.{version} can't signal a script that Slurm itself spreads"
-        raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail}))
+        raise Refused.by_engine(detail)
     variables = {**environment, **_sbatch_variables(components)}
     jobs = [_job(options, version, variables, held=place == 0) for place, options in enumerate(components)]
     for job in jobs[1:]:
@@ -63,7 +62,7 @@ def _job(options: Mapping[str, str], version: int, variables: Mapping[str, str],
         except (KeyError, _NoField):
             shown = f"--{name}={value}" if value else f"--{name}"
             detail = f"slurmrestd v0.0.{version} has no word for {shown}"
-            raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail})) from None
+            raise Refused.by_engine(detail) from None
         for field, more in found.items():
             fields[field] = f"{fields[field]},{more}" if field in fields else more
     listed = [f"{name}={value}" for name, value in variables.items()]
@@ -228,40 +227,7 @@ def _devices(field: str) -> Field:
 
 
 _NEW: Final[Mapping[str, Field]] = {
-    **{
-        name: _OLD[name]
-        for name in (
-            "account",
-            "array",
-            "chdir",
-            "comment",
-            "constraint",
-            "container",
-            "cpus-per-task",
-            "dependency",
-            "distribution",
-            "error",
-            "job-name",
-            "licenses",
-            "mail-user",
-            "mcs-label",
-            "mincpus",
-            "nice",
-            "nodes",
-            "ntasks",
-            "ntasks-per-core",
-            "ntasks-per-node",
-            "ntasks-per-socket",
-            "output",
-            "partition",
-            "prefer",
-            "qos",
-            "reservation",
-            "threads-per-core",
-            "tmp",
-            "wckey",
-        )
-    },
+    **{name: field for name, field in _OLD.items() if name != "gres-flags"},
     "begin": _moment(_number, "begin_time"),
     "cpus-per-gpu": lambda value: {"cpus_per_tres": f"gres/gpu:{value}"},
     "deadline": _moment(int, "deadline"),

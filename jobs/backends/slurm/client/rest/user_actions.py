@@ -16,7 +16,6 @@ from jobs.backends.slurm.client.rest.tokens import NoToken
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity import unix_users
 from jobs.backends.slurm.identity.unix_users import Account
-from jobs.states import Reason, ReasonCode
 
 VERIFIED_S: Final = 3600
 """How long it is not checked again that Slurm means the same user by a name."""
@@ -36,14 +35,14 @@ class TokenActions:
         try:
             account = self._account()
         except Unreachable as error:
-            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted.not_sent(error) from error
         rest = RestController(self._config, account)
         try:
             number = rest.submit(key, script)
         except Unknown as error:
             if self._is_refused(rest):
                 detail = f"Slurm does not accept the token that was made for {self._user}"
-                raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": detail})) from error
+                raise NotSubmitted.not_sent(detail) from error
             raise
         self._check_user(rest, number, account)
         return number
@@ -91,7 +90,7 @@ class TokenActions:
             with suppress(Unreachable):  # it is held, and would run as nobody
                 RestController(self._config).cancel([number])
             detail = f"slurmctld does not know {account.pw_name}, or by another number than {account.pw_uid}"
-            raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail}))
+            raise Refused.by_engine(detail)
         _verified[user] = time.monotonic() + VERIFIED_S
 
     def _is_ours(self, rest: RestController, number: int) -> bool:

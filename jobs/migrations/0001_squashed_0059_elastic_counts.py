@@ -84,11 +84,12 @@ class Migration(migrations.Migration):
         ('jobs', '0057_retention_policies'),
         ('jobs', '0057_retention_policies_index'),
         ('jobs', '0058_open_work_indexes'),
+        ('jobs', '0059_elastic_counts'),
     ]
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ('quotas', '0031_audit_refused_index'),
+        ('quotas', '0032_elastic_counts'),
     ]
 
     operations = [
@@ -103,7 +104,7 @@ class Migration(migrations.Migration):
                     ('live', models.BooleanField(default=False, verbose_name='live')),
                     ('endpoint_token', models.CharField(blank=True, editable=False, max_length=300)),
                     ('confided', models.TextField(blank=True, default='', editable=False)),
-                    ('end_kind', models.CharField(blank=True, choices=[('user_stop', 'user_stop'), ('admin_stop', 'admin_stop'), ('time_limit', 'time_limit'), ('preemption', 'preemption'), ('drain', 'drain'), ('requeue', 'requeue'), ('idle', 'idle'), ('early_stop', 'early_stop'), ('fault', 'fault'), ('completion', 'completion')], max_length=16, verbose_name='stop type')),
+                    ('end_kind', models.CharField(blank=True, choices=[('user_stop', 'user_stop'), ('admin_stop', 'admin_stop'), ('time_limit', 'time_limit'), ('preemption', 'preemption'), ('drain', 'drain'), ('requeue', 'requeue'), ('growth', 'growth'), ('idle', 'idle'), ('early_stop', 'early_stop'), ('fault', 'fault'), ('completion', 'completion')], max_length=16, verbose_name='stop type')),
                     ('end_why', models.CharField(blank=True, max_length=500, verbose_name='stop reason')),
                     ('end_at', models.DateTimeField(blank=True, null=True, verbose_name='stop requested at')),
                     ('end_asked_at', models.DateTimeField(blank=True, null=True, verbose_name='stop sent to engine')),

@@ -54,6 +54,7 @@ class Migration(migrations.Migration):
         ('quotas', '0029_lead_hours_default'),
         ('quotas', '0030_open_work_indexes'),
         ('quotas', '0031_audit_refused_index'),
+        ('quotas', '0032_elastic_counts'),
     ]
 
     dependencies = [
@@ -336,6 +337,7 @@ class Migration(migrations.Migration):
                     ('amounts', models.JSONField(default=dict, verbose_name='amounts')),
                     ('placement', models.JSONField(default=list, verbose_name='placement')),
                     ('devices', models.JSONField(blank=True, default=dict, verbose_name='GPU indexes by node')),
+                    ('counts', models.JSONField(blank=True, editable=False, null=True, verbose_name='replicas')),
                     ('active', models.BooleanField(default=True, verbose_name='active')),
                     ('borrowed', models.BooleanField(default=False, verbose_name='borrowed')),
                     ('gpus', models.IntegerField(default=0, verbose_name='GPUs')),
