@@ -211,7 +211,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     key = tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     local = {"engine": "none", "allow_plain": True, "cpu_milli": 1000 * CPUS, "show": [str(judge)]}
-    environ = {"CONSOLE_LOCAL": json.dumps(local)}
+    environ = {"CONSOLE_LOCAL": json.dumps(local), "CONSOLE_INVENTORY_SECONDS": "3"}
     stack = Stack(environ, releases.unpack(releases.LAST, tmp_path / "earlier"))
     try:
         stack.start()
