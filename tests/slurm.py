@@ -30,6 +30,7 @@ PACKAGES_OF_ACCOUNTING = "slurmdbd slurm-wlm-mysql-plugin mariadb-server-core"
 AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
 APART = "cpu1"
+LOOPBACK = "127.0.0.1"
 TRIES = 3
 PATIENCE_S = 240
 """Whoever waits for one waits for all tests of a process: where the machine does much else, for long."""
@@ -45,7 +46,7 @@ AuthInfo=socket={base}/munge/socket
 CredType=cred/munge
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={base}/jwt.key
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+{listening}
 StateSaveLocation={base}/state
 SlurmdSpoolDir={base}/spool/%n
 SlurmctldPidFile={base}/slurmctld.pid
@@ -166,7 +167,7 @@ class Slurm:
     rest_port: int = 0
     accounting: bool = False
     cpus: int = 16
-    address: str = "127.0.0.1"
+    address: str = LOOPBACK
 
     @property
     def configuration(self) -> Path:
@@ -333,7 +334,7 @@ class Slurm:
 
 
 @contextmanager
-def server(*, accounting: bool = False, cpus: int = 16, address: str = "127.0.0.1") -> Iterator[Slurm]:
+def server(*, accounting: bool = False, cpus: int = 16, address: str = LOOPBACK) -> Iterator[Slurm]:
     """A new Slurm for the length of a `with`, whose nodes have so many cores each, and this address."""
     slurm = _started(accounting, cpus, address)
     try:
@@ -407,6 +408,9 @@ def _lay_out(slurm: Slurm) -> None:
         "memory": 4000 * slurm.cpus,
         "remembered": 2 if slurm.accounting else 3600,
     }
+    # Otherwise they listen at the address that the host's name leads to, whatever theirs is.
+    own = slurm.address == LOOPBACK
+    said["listening"] = "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny" if own else ""
     said["accounting"] = (WITH_ACCOUNTING if slurm.accounting else NO_ACCOUNTING).format(**said)
     slurm.configuration.write_text(CONFIGURATION.format(**said))
     (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))
