@@ -36,6 +36,7 @@ LONG = {
         "jobs/dialects/test_sbatch_writing.py",
         "jobs/scheduling/test_fault_injection.py",
         "jobs/access/terminal_gateway/test_crowd.py",
+        "kill/test_upgrade.py",
         "quotas/admission/test_crowd.py",
         "test_slurm_page.py",
     )
