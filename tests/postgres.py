@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,9 +112,9 @@ class Server:
             self._process = None
 
     def remove(self) -> None:
-        """End it, and delete its folder."""
+        """End it, whoever is connected, and delete its folder."""
         if self._process is not None:
-            self._process.terminate()
+            self._process.send_signal(signal.SIGINT)
             self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
