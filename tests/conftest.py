@@ -36,6 +36,7 @@ LONG = {
         "jobs/dialects/test_sbatch_writing.py",
         "jobs/scheduling/test_fault_injection.py",
         "jobs/access/terminal_gateway/test_crowd.py",
+        "kill/test_upgrade.py",
         "quotas/admission/test_crowd.py",
         "test_slurm_page.py",
     )
@@ -118,6 +119,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     database = settings.DATABASES["default"]
     if url := os.environ.get("DATABASE_URL"):
         database.setdefault("TEST", {})["TEMPLATE"] = prepared.template(url)
+        # Most tests are a transaction, which waits for whatever they wait for.
+        database["OPTIONS"]["options"] += " -c idle_in_transaction_session_timeout=0"
     else:
         database["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"  # nothing here outlives a power cut
         prepared.copy_database(Path(database["TEST"]["NAME"]))

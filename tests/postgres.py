@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 OWNER = "console"
@@ -41,25 +43,41 @@ def find_programs() -> Path | None:
 class Server:
     """A private server in a folder of its own; it may be killed and started again.
 
-    `url` is that of its one database.
+    `url` is that of its one database.  With `address` it listens there, for everybody who reaches it.
     """
 
-    def __init__(self, programs: Path, settings: Sequence[str] = SETTINGS) -> None:
-        self._programs, self._settings, self._user = programs, settings, _user()
+    def __init__(self, programs: Path, settings: Sequence[str] = SETTINGS, address: str = "") -> None:
+        self._programs, self._settings, self._user, self._address = programs, settings, _user(), address
         self._process: subprocess.Popen[bytes] | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self.url = _url(self.folder, OWNER)
+        if address:
+            port = free_port()
+            self._settings = (*settings, f"port={port}")
+            self.url = f"postgres://{OWNER}@{address}:{port}/{OWNER}"
         if self._user is not None:
             shutil.chown(self.folder, self._user)
         options = ["-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
         initdb = [str(programs / "initdb"), "-D", str(self.folder / "data"), *options]
         subprocess.run(initdb, check=True, user=self._user, cwd=self.folder, stdout=subprocess.DEVNULL)
+        if address:
+            with (self.folder / "data" / "pg_hba.conf").open("a", encoding="ascii") as rules:
+                rules.write(f"host all all {address}/24 trust\n")
 
     def start(self) -> None:
         """Start it, and wait until its database is there."""
         # -F: no fsync, nothing here outlives the tests.
         settings = (word for each in self._settings for word in ("-c", each))
-        options = ["-D", str(self.folder / "data"), "-k", str(self.folder), "-h", "", "-F", *settings]
+        options = [
+            "-D",
+            str(self.folder / "data"),
+            "-k",
+            str(self.folder),
+            "-h",
+            self._address,
+            "-F",
+            *settings,
+        ]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self._programs / "postgres"), *options],
@@ -73,7 +91,7 @@ class Server:
         wait_for(self._answers)
 
     def _answers(self) -> bool:
-        url = _url(self.folder, "postgres")
+        url = urlsplit(self.url)._replace(path="/postgres").geturl()
         try:
             with psycopg.connect(url, autocommit=True) as connection:
                 known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [OWNER])
@@ -94,9 +112,9 @@ class Server:
             self._process = None
 
     def remove(self) -> None:
-        """End it, and delete its folder."""
+        """End it, whoever is connected, and delete its folder."""
         if self._process is not None:
-            self._process.terminate()
+            self._process.send_signal(signal.SIGINT)
             self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 

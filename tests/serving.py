@@ -26,6 +26,7 @@ from console.server.handler import Handler
 from console.server.listener import Server
 from console.server.protocol import BoundedHttp
 from console.server.web import KEEP_ALIVE_SECONDS
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 PATIENCE_S: Final = 12.0
@@ -34,12 +35,20 @@ which would wake a stream that nothing else has woken."""
 
 
 class RedisServer:
-    """A private server in a folder of its own; it may be stopped and started again."""
+    """A private server in a folder of its own; it may be stopped and started again.
 
-    def __init__(self) -> None:
+    With `address` it listens there too, and `url` says so.
+    """
+
+    def __init__(self, address: str = "") -> None:
         self.home = Path(tempfile.mkdtemp(prefix="jc-redis-"))
         (self.home / "run").mkdir()
         self.url = private_redis(self.home, "secret")
+        self._listens = ""
+        if address:
+            port = free_port()
+            self.url = f"redis://:secret@{address}:{port}/0"
+            self._listens = f"bind {address}\nport {port}\n"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -47,7 +56,7 @@ class RedisServer:
         program = broker.find_server()
         assert program is not None, "there is no Redis on this machine"
         config = self.home / "redis.conf"
-        config.write_text(broker.config_text(self.home / "run" / "redis.sock", "secret"))
+        config.write_text(broker.config_text(self.home / "run" / "redis.sock", "secret") + self._listens)
         self._process = subprocess.Popen([program, config], stdout=subprocess.DEVNULL)
         wait_for(self.answers)
 

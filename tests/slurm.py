@@ -30,13 +30,14 @@ PACKAGES_OF_ACCOUNTING = "slurmdbd slurm-wlm-mysql-plugin mariadb-server-core"
 AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
 APART = "cpu1"
+LOOPBACK = "127.0.0.1"
 TRIES = 3
 PATIENCE_S = 240
 """Whoever waits for one waits for all tests of a process: where the machine does much else, for long."""
 
 CONFIGURATION = """\
 ClusterName=bench
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmUser={user}
 SlurmdUser={user}
 SlurmctldPort={ports[0]}
@@ -45,7 +46,7 @@ AuthInfo=socket={base}/munge/socket
 CredType=cred/munge
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={base}/jwt.key
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+{listening}
 StateSaveLocation={base}/state
 SlurmdSpoolDir={base}/spool/%n
 SlurmctldPidFile={base}/slurmctld.pid
@@ -72,10 +73,10 @@ KillWait=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 NodeName=DEFAULT CPUs={cpus} RealMemory={memory}
-NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]}
-NodeName=cpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} Feature=slow
-NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} Gres=gpu:a100:4 Weight=10
-NodeName=gpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[4]} Gres=gpu:titan:4 Weight=10
+NodeName=cpu1 NodeHostname={host} NodeAddr={address} Port={ports[1]}
+NodeName=cpu2 NodeHostname={host} NodeAddr={address} Port={ports[2]} Feature=slow
+NodeName=gpu1 NodeHostname={host} NodeAddr={address} Port={ports[3]} Gres=gpu:a100:4 Weight=10
+NodeName=gpu2 NodeHostname={host} NodeAddr={address} Port={ports[4]} Gres=gpu:titan:4 Weight=10
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=1:00:00 State=UP
 PartitionName=gpu Nodes=gpu[1-2] MaxTime=2:00:00 DefaultTime=1:00:00 State=UP
 PartitionName=urgent Nodes=cpu2 MaxTime=INFINITE DefaultTime=1:00:00 State=UP PriorityTier=10
@@ -83,7 +84,7 @@ PartitionName=urgent Nodes=cpu2 MaxTime=INFINITE DefaultTime=1:00:00 State=UP Pr
 NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
 WITH_ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
+AccountingStorageHost={address}
 AccountingStoragePort={port}
 AccountingStoragePass={base}/munge/socket
 AccountingStorageTRES=gres/gpu,gres/gpu:a100
@@ -96,7 +97,7 @@ AuthInfo=socket={base}/munge/socket
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={base}/jwt.key
 DbdHost={host}
-DbdAddr=127.0.0.1
+DbdAddr={address}
 DbdPort={port}
 SlurmUser={user}
 StorageType=accounting_storage/mysql
@@ -166,6 +167,7 @@ class Slurm:
     rest_port: int = 0
     accounting: bool = False
     cpus: int = 16
+    address: str = LOOPBACK
 
     @property
     def configuration(self) -> Path:
@@ -181,7 +183,7 @@ class Slurm:
     @property
     def rest(self) -> str:
         """Where slurmrestd listens."""
-        return f"http://127.0.0.1:{self.rest_port}"
+        return f"http://{self.address}:{self.rest_port}"
 
     @property
     def rest_socket(self) -> str:
@@ -206,7 +208,7 @@ class Slurm:
 
     def _listens(self) -> bool:
         with socket.socket() as tried:
-            return tried.connect_ex(("127.0.0.1", self.rest_port)) == 0
+            return tried.connect_ex((self.address, self.rest_port)) == 0
 
     def start(self, name: str, *arguments: str) -> None:
         """Start a daemon, under `name`."""
@@ -332,21 +334,21 @@ class Slurm:
 
 
 @contextmanager
-def server(*, accounting: bool = False, cpus: int = 16) -> Iterator[Slurm]:
-    """A new Slurm for the length of a `with`, whose nodes have so many cores each."""
-    slurm = _started(accounting, cpus)
+def server(*, accounting: bool = False, cpus: int = 16, address: str = LOOPBACK) -> Iterator[Slurm]:
+    """A new Slurm for the length of a `with`, whose nodes have so many cores each, and this address."""
+    slurm = _started(accounting, cpus, address)
     try:
         yield slurm
     finally:
         slurm.close()
 
 
-def _started(accounting: bool, cpus: int) -> Slurm:
+def _started(accounting: bool, cpus: int, address: str) -> Slurm:
     """One that answers.  Whoever else runs here may take a port that was free a moment ago: then another."""
     for tries in range(1, TRIES + 1):
         base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/var/tmp"))
         base.chmod(0o755)
-        slurm = Slurm(base, accounting=accounting, cpus=cpus)
+        slurm = Slurm(base, accounting=accounting, cpus=cpus, address=address)
         try:
             _start(slurm)
         except BaseException as error:
@@ -397,6 +399,7 @@ def _lay_out(slurm: Slurm) -> None:
     key.chmod(0o400)
     said = {
         "base": base,
+        "address": slurm.address,
         "host": socket.gethostname().split(".")[0],
         "user": _user(),
         "ports": ports,
@@ -405,6 +408,9 @@ def _lay_out(slurm: Slurm) -> None:
         "memory": 4000 * slurm.cpus,
         "remembered": 2 if slurm.accounting else 3600,
     }
+    # Otherwise they listen at the address that the host's name leads to, whatever theirs is.
+    own = slurm.address == LOOPBACK
+    said["listening"] = "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny" if own else ""
     said["accounting"] = (WITH_ACCOUNTING if slurm.accounting else NO_ACCOUNTING).format(**said)
     slurm.configuration.write_text(CONFIGURATION.format(**said))
     (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))

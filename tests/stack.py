@@ -64,7 +64,8 @@ class Stack:
         }
         if url := os.environ.get("DATABASE_URL"):
             name = f"stack_{self.port}_{secrets.token_hex(4)}"
-            self.environ["DATABASE_URL"] = fresh_database(url, name, prepared.template(url))
+            template = prepared.template(url) if checkout == CHECKOUT else "template1"
+            self.environ["DATABASE_URL"] = fresh_database(url, name, template)
         self.directory = checkout
         self.run_command = [sys.executable, "-m", "console.run"]
         self.manage_command = [sys.executable, "manage.py"]
@@ -73,6 +74,10 @@ class Stack:
         self._http = httpx.Client(timeout=5, trust_env=False, verify=False, headers={"Connection": "close"})
         if checkout == CHECKOUT:
             prepared.copy_home(self.home)
+
+    def use(self, checkout: Path) -> None:
+        """Have the next start take the programs of another checkout."""
+        self.checkout = self.directory = checkout
 
     # --- start and stop ----------------------------------------------------------------------------------
 

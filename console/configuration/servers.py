@@ -12,6 +12,21 @@ from console.configuration.tls import Mode, Tls
 SQLITE = "console.sqlite"
 _SQLITE_SECONDS_TO_WAIT = 20
 _SQLITE_INIT = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+_LOST_HOSTS = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "options": (
+        "-c idle_in_transaction_session_timeout=30s "
+        "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+    ),
+}
+"""Options of libpq by which client and server notice in half a minute that the other's host is lost.
+
+Without them a server keeps the locks of such a session for two hours, and everybody else waits for them; a
+client waits a quarter of an hour for an answer.
+"""
 _MAIL_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 
 
@@ -43,7 +58,7 @@ def database(url: str, home: Path, *, pool: int) -> dict[str, Any]:
             "PORT": str(port or ""),
             "CONN_HEALTH_CHECKS": True,
             # Under ASGI each request has a thread of its own, where CONN_MAX_AGE keeps nothing: hence a pool.
-            "OPTIONS": {**options, "pool": {"min_size": 1, "max_size": pool, "timeout": 5}},
+            "OPTIONS": {**_LOST_HOSTS, **options, "pool": {"min_size": 1, "max_size": pool, "timeout": 5}},
         }
     raise EnvError(
         f"DATABASE_URL must begin with postgres:// or sqlite:///, not {parts.scheme or 'nothing'}://."

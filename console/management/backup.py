@@ -21,8 +21,11 @@ from typing import IO, Any, Final
 from console.management import database_dump
 
 FORMAT: Final = 1
-FOLDERS: Final = ("keys", "tls", "logs", "uploads")
+OWN_FOLDERS: Final = ("keys", "tls")
 """What a backup has of CONSOLE_HOME beside the database."""
+
+SHARED_FOLDERS: Final = ("logs", "uploads")
+"""What it has of the folder that all hosts of the console see; of one host that is CONSOLE_HOME too."""
 
 MANIFEST: Final = "manifest.json"
 _BLOCK: Final = 1 << 20
@@ -64,13 +67,15 @@ def write(
     home: Path,
     database: Mapping[str, Any],
     *,
+    shared: Path,
     release: str,
     made_at: str,
     migrations: Sequence[str],
 ) -> Manifest:
     """Write a backup into the new file `path` (0600), whole or not at all.
 
-    `database` are Django's settings of it.  Raises DumpFailed, and OSError: FileExistsError for a taken name.
+    `database` are Django's settings of it, `shared` is the folder that all hosts see.  Raises DumpFailed, and
+    OSError: FileExistsError for a taken name.
     """
     if path.exists():
         raise FileExistsError(path)
@@ -87,7 +92,7 @@ def write(
             copy = Path(folder, Path(name).name)
             database_dump.dump(database, copy)
             files[name] = _add(archive, name, copy)
-            for name, source in _stored_files(home):
+            for name, source in _stored_files(home, shared):
                 with suppress(FileNotFoundError):  # its job was deleted meanwhile
                     files[name] = _add(archive, name, source)
             manifest = Manifest(release, made_at, installation, tuple(migrations), files)
@@ -101,11 +106,17 @@ def write(
     return manifest
 
 
-def _stored_files(home: Path) -> Iterator[tuple[str, Path]]:
-    for folder in FOLDERS:
-        for path in sorted((home / folder).rglob("*")):
+def locate(home: Path, shared: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the parent of each folder that a backup has."""
+    yield from ((name, home) for name in OWN_FOLDERS)
+    yield from ((name, shared) for name in SHARED_FOLDERS)
+
+
+def _stored_files(home: Path, shared: Path) -> Iterator[tuple[str, Path]]:
+    for name, parent in locate(home, shared):
+        for path in sorted((parent / name).rglob("*")):
             if path.is_file() and not path.is_symlink():
-                yield path.relative_to(home).as_posix(), path
+                yield path.relative_to(parent).as_posix(), path
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> str:
@@ -147,7 +158,9 @@ def extract(path: Path, to: Path) -> Manifest:
 
 def _is_ours(name: str) -> bool:
     parts = PurePosixPath(name).parts
-    return name == MANIFEST or (len(parts) > 1 and parts[0] in {*FOLDERS, "database"} and ".." not in parts)
+    return name == MANIFEST or (
+        len(parts) > 1 and parts[0] in {*OWN_FOLDERS, *SHARED_FOLDERS, "database"} and ".." not in parts
+    )
 
 
 def _parse(path: Path, data: bytes) -> Manifest:

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import psycopg
 from psycopg.conninfo import make_conninfo
 
 from console.configuration.servers import SQLITE
@@ -36,8 +37,23 @@ END $$;
 """
 
 
+_SESSIONS: Final = """\
+SELECT
+  coalesce(host(client_addr), CASE client_port WHEN -1 THEN 'its own host' ELSE 'a hidden host' END),
+  count(*)
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
+GROUP BY 1 ORDER BY 1
+"""
+"""Sessions by host; -1 is the port of a Unix socket.  PostgreSQL's own processes have no user."""
+
+
 class DumpFailed(Exception):
     """The database could not be copied, checked or restored; the message is one sentence."""
+
+
+class DatabaseInUse(Exception):
+    """Somebody else uses the database that is to be replaced; the message says who, and what to do."""
 
 
 def name_of(database: Mapping[str, Any]) -> str:
@@ -74,6 +90,47 @@ def check(copy: Path) -> None:
         raise DumpFailed(f"The copy of the database is broken: {answer}.")
 
 
+def check_unused(database: Mapping[str, Any]) -> None:
+    """Check that nobody uses the database, from whatever host.  Raises DatabaseInUse, DumpFailed."""
+    if database["ENGINE"] == SQLITE:
+        _check_sqlite_unused(Path(database["NAME"]))
+    else:
+        _check_postgresql_unused(database)
+
+
+def _check_sqlite_unused(file: Path) -> None:
+    """Ask for SQLite's exclusive lock, which no other process has to share.
+
+    With a write-ahead log each connection holds a shared lock of the file until it is closed.
+    """
+    if not file.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise DumpFailed(f"The database could not be opened: {problem}.") from problem
+        raise DatabaseInUse(f"Another process uses {file}: stop every program of the console.") from None
+    except sqlite3.DatabaseError:
+        return  # a broken one is what is replaced
+
+
+def _check_postgresql_unused(database: Mapping[str, Any]) -> None:
+    try:
+        with psycopg.connect(_conninfo(database), password=database["PASSWORD"] or None) as connection:
+            sessions = connection.execute(_SESSIONS).fetchall()
+    except psycopg.OperationalError as problem:
+        raise DumpFailed(f"The database can't be reached: {str(problem).strip()}") from problem
+    if sessions:
+        hosts = ", ".join(f"{host} ({count})" for host, count in sessions)
+        raise DatabaseInUse(
+            f"The database has sessions from {hosts}: stop the console on every host, and whatever else uses "
+            "the database; pg_stat_activity lists the sessions."
+        )
+
+
 def load_postgresql(copy: Path, database: Mapping[str, Any]) -> None:
     """Replace the tables on a PostgreSQL server by those of a copy: all, or, with DumpFailed, none.
 
@@ -92,13 +149,18 @@ def _call(program: str, arguments: Sequence[str], database: Mapping[str, Any] | 
     command = [program, *arguments]
     if database is not None:
         environ["PGPASSWORD"] = database["PASSWORD"]
-        options = {name: value for name, value in database["OPTIONS"].items() if name not in _OURS}
-        named = {"dbname": "NAME", "user": "USER", "host": "HOST", "port": "PORT"}
-        where = {word: database[key] for word, key in named.items() if database[key]}
-        command.insert(1, f"--dbname={make_conninfo(**where, **options)}")
+        command.insert(1, f"--dbname={_conninfo(database)}")
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise DumpFailed(f"{program} is not installed; Debian has it in postgresql-client.") from None
     if done.returncode:
         raise DumpFailed(f"{program} failed: {done.stderr.strip() or done.returncode}")
+
+
+def _conninfo(database: Mapping[str, Any]) -> str:
+    """Return how libpq connects to the database, without the password."""
+    options = {name: value for name, value in database["OPTIONS"].items() if name not in _OURS}
+    named = {"dbname": "NAME", "user": "USER", "host": "HOST", "port": "PORT"}
+    where = {word: database[key] for word, key in named.items() if database[key]}
+    return make_conninfo(**where, **options)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,9 +20,10 @@ from console.configuration.env import EnvError
 from console.home import CHECKOUT
 from console.management import backup, database_dump
 from console.management.backup import BadBackup, Manifest
-from console.management.database_dump import DumpFailed
+from console.management.database_dump import DatabaseInUse, DumpFailed
 from console.run import preflight
 from console.run.lock import AlreadyRunning, Lock
+from console.run.stale_processes import clear
 
 _APPS: Final = ("console", "jobs", "quotas")
 """The apps whose migrations lie in the packages of their own names."""
@@ -42,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     except (
         AlreadyRunning,
         BadBackup,
+        DatabaseInUse,
         DumpFailed,
         EnvError,
         OSError,
@@ -61,8 +64,8 @@ def verify(file: Path) -> str:
 def restore(file: Path, home: Path) -> str:
     """Put a backup in place; return what to say.
 
-    Raises AlreadyRunning while a console runs there, BadBackup, CannotStart, DumpFailed and EnvError; then
-    everything is as it was.
+    Raises AlreadyRunning while a console runs there, DatabaseInUse while others use the database (a console
+    on another host, say), BadBackup, CannotStart, DumpFailed and EnvError; then everything is as it was.
     """
     preflight.home(home)
     Lock(home / "run" / "lock").take("a restore")
@@ -72,12 +75,17 @@ def restore(file: Path, home: Path) -> str:
         manifest = _extract(file, staged)
         copy = staged / database_dump.name_of(database)
         _check_belongs(manifest, home, copy)
+        clear(home / "run")  # of a console that was killed: its lock went with it, its programs may live
+        database_dump.check_unused(database)
         if copy.name == Path(database_dump.POSTGRESQL_DUMP).name:
             database_dump.load_postgresql(copy, database)
-        aside = _replace(staged, home, database)
+        aside = sorted(map(str, _replace(staged, home, Path(config.SHARED_FOLDER or home), database)))
+    before = f" What was there before lies in {' and '.join(aside)}; remove it once all is well." * bool(
+        aside
+    )
     return (
-        f"{_describe(manifest)}\nIt is restored. What was there before lies in {aside}; remove it once all "
-        "is well.\nStart the console. Jobs that the backup does not know, and that still run, are listed by "
+        f"{_describe(manifest)}\nIt is restored.{before}\n"
+        "Start the console. Jobs that the backup does not know, and that still run, are listed by "
         "`orphans` and on Administration, Incidents."
     )
 
@@ -117,21 +125,21 @@ def _has_migration(name: str) -> bool:
     return app not in _APPS or (CHECKOUT / app / "migrations" / f"{migration}.py").is_file()
 
 
-def _replace(staged: Path, home: Path, database: dict[str, Any]) -> Path:
-    """Move what is there aside, and what was restored in its place; return the folder of the former."""
-    aside = home / f"before-restore-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    aside.mkdir(mode=0o700)
-    moves = [(staged / name, home / name) for name in backup.FOLDERS]
+def _replace(staged: Path, home: Path, shared: Path, database: dict[str, Any]) -> set[Path]:
+    """Move what is there aside, and what was restored in its place; return the folders of the former."""
+    moves = [(staged / name, parent, parent / name) for name, parent in backup.locate(home, shared)]
     if database["ENGINE"] == servers.SQLITE:
         file = Path(database["NAME"])
-        moves += [(staged / f"none{end}", file.with_name(file.name + end)) for end in ("-wal", "-shm")]
-        moves.append((staged / database_dump.SQLITE_COPY, file))
-    for source, target in moves:
+        copies = (("none-wal", "-wal"), ("none-shm", "-shm"), (database_dump.SQLITE_COPY, ""))
+        moves += [(staged / name, home, file.with_name(file.name + end)) for name, end in copies]
+    name = f"before-restore-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    for source, parent, target in moves:
         if target.exists():
-            target.rename(aside / target.name)
+            (parent / name).mkdir(mode=0o700, exist_ok=True)
+            target.rename(parent / name / target.name)
         if source.exists():
-            source.rename(target)
-    return aside
+            shutil.move(source, target)  # the folder that hosts share is on another file system
+    return {parent / name for _source, parent, _target in moves if (parent / name).exists()}
 
 
 def _describe(manifest: Manifest) -> str:

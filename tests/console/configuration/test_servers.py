@@ -22,6 +22,12 @@ def test_postgresql_url_with_host_escaped_parts_and_options_is_parsed() -> None:
     assert settings["OPTIONS"]["pool"]["max_size"] == 4
 
 
+def test_postgresql_sessions_of_lost_hosts_end_unless_the_url_says_otherwise() -> None:
+    options = database("postgres://db.example/jobs?tcp_user_timeout=5000", HOME, pool=4)["OPTIONS"]
+    assert "idle_in_transaction_session_timeout" in options["options"]
+    assert (options["keepalives_idle"], options["tcp_user_timeout"]) == ("10", "5000")
+
+
 def test_postgresql_url_with_socket_is_parsed() -> None:
     settings = database("postgresql:///jobs?host=/run/postgresql", HOME, pool=4)
     assert (settings["HOST"], settings["PORT"], settings["USER"]) == ("/run/postgresql", "", "")

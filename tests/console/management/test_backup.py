@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from console.configuration import config, keys, servers
 from console.management import backup, restoration
 from console.run.lock import Lock
+from tests import postgres
 
 
 def database_of(home: Path) -> dict[str, Any]:
@@ -34,7 +38,9 @@ def written(home: Path, file: Path, migrations: tuple[str, ...] = ("jobs.0001_in
     for name in ("logs/a/m-0", "uploads/ab/abcd"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(name)
-    backup.write(file, home, database_of(home), release="1", made_at="now", migrations=migrations)
+    backup.write(
+        file, home, database_of(home), shared=home, release="1", made_at="now", migrations=migrations
+    )
 
 
 @pytest.fixture
@@ -86,7 +92,9 @@ def test_backup_is_written_while_somebody_writes(home: Path, file: Path, tmp_pat
     with closing(sqlite3.connect(home / "db.sqlite3")) as writer:
         writer.execute("INSERT INTO t VALUES ('not committed')")
         written_file = tmp_path / "second.tar.gz"
-        backup.write(written_file, home, database_of(home), release="1", made_at="now", migrations=())
+        backup.write(
+            written_file, home, database_of(home), shared=home, release="1", made_at="now", migrations=()
+        )
     restoration.restore(written_file, tmp_path / "new")
     assert rows(tmp_path / "new") == ["before"]
 
@@ -115,6 +123,25 @@ def test_restore_makes_a_new_folder(file: Path, tmp_path: Path) -> None:
     restoration.restore(file, tmp_path / "new")
     assert rows(tmp_path / "new") == ["before"]
     assert keys.load(tmp_path / "new") == keys.load(tmp_path / "home")
+
+
+def test_backup_of_several_hosts_has_the_logs_and_uploads_that_they_share(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, file = tmp_path / "shared", tmp_path / "backup.tar.gz"
+    written(home, tmp_path / "other.tar.gz")
+    for name in ("logs", "uploads"):
+        shutil.move(home / name, shared / name)
+    backup.write(file, home, database_of(home), shared=shared, release="1", made_at="now", migrations=())
+    (shared / "logs/a/m-0").write_text("changed")
+    monkeypatch.setattr(config, "SHARED_FOLDER", str(shared))
+    said = restoration.restore(file, home)
+    assert (shared / "logs/a/m-0").read_text() == "logs/a/m-0"
+    assert (shared / "uploads/ab/abcd").read_text() == "uploads/ab/abcd"
+    (aside,) = shared.glob("before-restore-*")
+    assert (aside / "logs/a/m-0").read_text() == "changed"
+    assert str(aside) in said
+    assert not (home / "logs").exists()
 
 
 def test_verify_changes_nothing(
@@ -176,3 +203,54 @@ def test_restore_is_refused_while_the_console_runs(home: Path, file: Path) -> No
     lock.take("http://127.0.0.1:8000")
     with pytest.raises(RuntimeError, match=r"It already runs at http://127\.0\.0\.1:8000"):
         restoration.restore(file, home)
+
+
+def test_restore_is_refused_while_another_program_uses_sqlite(
+    home: Path, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs that were started one by one hold no lock of the folder."""
+    monkeypatch.setattr(config, "HOME", home)
+    with closing(sqlite3.connect(home / "db.sqlite3")) as writer:
+        writer.execute("INSERT INTO t VALUES ('after')")
+        writer.commit()
+        assert restoration.main([str(file)]) == 1
+        assert f"Another process uses {home}/db.sqlite3" in capsys.readouterr().err
+        assert rows(home) == ["before", "after"]
+        assert not list(home.glob("before-restore-*"))
+
+
+def test_restore_ends_the_programs_of_a_killed_console(home: Path, file: Path) -> None:
+    (home / "run").mkdir()
+    with subprocess.Popen(["sleep", "600"]) as left:
+        record = {"pid": left.pid, "started": time.time(), "short_lives": 0}
+        (home / "run" / "web.process").write_text(json.dumps(record))
+        restoration.restore(file, home)
+        assert left.poll() is not None
+    assert rows(home) == ["before"]
+
+
+@pytest.mark.postgres
+def test_restore_is_refused_while_a_session_uses_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as those of a console on another host."""
+    programs = postgres.find_programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL (Debian: postgresql)")
+    home, file = tmp_path / "home", tmp_path / "backup.tar.gz"
+    with postgres.server(programs) as url, psycopg.connect(url, autocommit=True) as session:
+        monkeypatch.setattr(config, "DATABASE_URL", url)
+        monkeypatch.setattr(config, "HOME", home)
+        keys.ensure(home)
+        session.execute("CREATE TABLE t AS SELECT 'before' AS a")
+        database = servers.database(url, home, pool=1)
+        backup.write(file, home, database, shared=home, release="1", made_at="now", migrations=())
+        session.execute("UPDATE t SET a = 'after'")
+        assert restoration.main([str(file)]) == 1
+        assert "The database has sessions from its own host (1): stop" in capsys.readouterr().err
+        assert session.execute("SELECT a FROM t").fetchall() == [("after",)]
+        session.close()
+        monkeypatch.setattr(config, "HOME", tmp_path / "new")  # this process keeps the lock of the other
+        assert restoration.main([str(file)]) == 0
+        with psycopg.connect(url) as look:
+            assert look.execute("SELECT a FROM t").fetchall() == [("before",)]

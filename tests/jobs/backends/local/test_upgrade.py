@@ -7,20 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from console.home import CHECKOUT
 from jobs.backends.base import Handle, Observation
 from jobs.states import State
+from tests import releases
 from tests.jobs.backends.benches import LocalBench, as_told, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
 
-RELEASE = CHECKOUT / "tests" / "data" / "releases" / "37546ee.tar.xz"
+RELEASE = "37546ee"
 """The local backend of that commit, and what it imports."""
 
 SUBMIT = """
@@ -77,10 +76,7 @@ class Upgrade:
 @pytest.fixture
 def upgrade(tmp_path: Path, bench_of: Callable[..., LocalBench]) -> Upgrade:
     """A bench, and the earlier release."""
-    with tarfile.open(RELEASE) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since 3.11.4
-        archive.extractall(tmp_path / "earlier")
-    return Upgrade(bench_of(), tmp_path / "earlier")
+    return Upgrade(bench_of(), releases.unpack(RELEASE, tmp_path / "earlier"))
 
 
 def test_job_from_earlier_release_is_followed_to_end(upgrade: Upgrade) -> None:
