@@ -1,7 +1,7 @@
 """The containers of `deploy/container`, built and started by a podman whose store is the test's alone.
 
-No registry is asked for an image: the base is a Debian made by debootstrap, in which pip is set up as it is here,
-and the servers are Debian's packages (`Containerfile` beside this module).
+No registry is asked for an image: the base is a Debian made by debootstrap, in which pip is set up as it is
+here, and the servers are Debian's packages (`Containerfile` beside this module).
 """
 
 from __future__ import annotations
