@@ -52,7 +52,7 @@ WITH_KUBERNETES = "tests/jobs/backends/kubernetes"
 Some of them have a database, unlike the others in the folder around it.
 """
 WITH_CONTAINERS = "tests/container"
-"""The image of the console, built and started: a part of its own, since it takes minutes before its first test."""
+"""The image of the console, built and started: a part of its own, since that takes minutes before a test."""
 WITHOUT_DATABASE = (
     "tests/jobs/dialects",
     "tests/jobs/backends",
@@ -341,7 +341,7 @@ PARTS = [
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
     Part("gpu", on_gpu, gpu.missing),
-    Part("container", container, compose.find_missing),
+    Part("container", container, compose.find_missing, minutes=15),
     Part("newcomer", newcomer, bare_machine.find_missing, minutes=20),
 ]
 """The longest first, behind what fails soon."""
