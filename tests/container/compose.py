@@ -122,12 +122,12 @@ class Containers:
 
     def remove(self) -> None:
         """End all containers and delete what they left."""
-        podman = ["podman", *self._store]
-        for words in (["rm", "--all", "--force", "--time=0"], ["network", "rm", "job-console_inside"]):
-            subprocess.run([*podman, *words], env=self._environ, check=False, capture_output=True)
-        subprocess.run(
-            ["umount", "--lazy", self._folder / "store" / "overlay"], check=False, capture_output=True
-        )
+        try:
+            if (self.checkout / _FILES[1]).exists():
+                self.run(f"{self.compose} down --volumes")
+        finally:
+            store = self._folder / "store" / "overlay"
+            subprocess.run(["umount", "--lazy", store], check=False, capture_output=True)
 
     def _write_configuration(self) -> None:
         """Have podman ask for no more open files than this machine allows, and leave nothing in /etc."""
@@ -185,7 +185,7 @@ class Containers:
 @contextmanager
 def make_containers() -> Iterator[Containers]:
     """Prepare containers, of which none is started yet, and remove all of it in the end."""
-    with tempfile.TemporaryDirectory(prefix="jc-", dir="/var/tmp", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="jc-", dir="/var/tmp") as name:
         made = Containers(Path(name))
         try:
             made.prepare()
