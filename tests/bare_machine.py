@@ -79,7 +79,7 @@ class BareMachine:
             *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL"),
             *("/bin/sh", "-c", _ENTER, "enter", str(self.root), SOURCE, str(self.checkout), user),
             *("env", "-i", f"HOME={'/root' if user == 'root' else HOME}", f"PATH={PATH}", "LANG=C.UTF-8"),
-            *(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")),
+            *(f"{name}={value}" for name, value in pip_variables().items()),
             *("/bin/bash", "-euo", "pipefail", "-c", f"cd; {script}"),
         ]
         with output.open("wb") as file:
@@ -97,9 +97,7 @@ def make_machine(checkout: Path) -> Iterator[BareMachine]:
         Path(name).chmod(0o755)
         _call("git", "clone", "--quiet", "--bare", str(checkout), str(repository))
         debootstrap(root, PACKAGES)
-        for path in map(Path, _SHARED):
-            if path.exists():
-                _copy(path, root / path.relative_to("/"))
+        copy_sources(root)
         _call("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", USER)
         trusted = f"[safe]\ndirectory = {SOURCE}\n"  # it is another user's
         (root / HOME.lstrip("/") / ".gitconfig").write_text(trusted)
@@ -113,6 +111,18 @@ def debootstrap(root: Path, packages: Sequence[str]) -> None:
         line.split() for line in answer.splitlines() if line.count(" ") == 1 and "-" not in line.split()[1]
     )
     _call("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", codename, str(root), site)
+
+
+def copy_sources(root: Path) -> None:
+    """Set a root file system up to reach package sources as this machine does, `pip_variables` apart."""
+    for path in map(Path, _SHARED):
+        if path.exists():
+            _copy(path, root / path.relative_to("/"))
+
+
+def pip_variables() -> dict[str, str]:
+    """Return this machine's settings of pip that are in no file."""
+    return {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
 
 
 def _copy(path: Path, target: Path) -> None:

@@ -31,6 +31,7 @@ import psutil
 from console.configuration import keys
 from console.home import CHECKOUT
 from tests import bare_machine, gpu, postgres, slurm
+from tests.container import compose
 from tests.kubernetes import cluster
 from tests.required import is_required
 
@@ -50,6 +51,8 @@ WITH_KUBERNETES = "tests/jobs/backends/kubernetes"
 
 Some of them have a database, unlike the others in the folder around it.
 """
+WITH_CONTAINERS = "tests/container"
+"""The image of the console, built and started: a part of its own, since that takes minutes before a test."""
 WITHOUT_DATABASE = (
     "tests/jobs/dialects",
     "tests/jobs/backends",
@@ -203,7 +206,8 @@ def fast(go: Go, database_url: str = "") -> bool:
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
-    apart = [f"--ignore={folder}" for folder in (WITH_CLIENTS, WITH_FRAMEWORKS, WITH_KUBERNETES)]
+    own_parts = (WITH_CLIENTS, WITH_FRAMEWORKS, WITH_KUBERNETES, WITH_CONTAINERS)
+    apart = [f"--ignore={folder}" for folder in own_parts]
     if not database_url and {"postgres", "flows"} <= go.also:
         folders = (*WITHOUT_DATABASE, *ON_BOTH)
         return go.pytest("-m", FAST, *_at_a_time(), *apart, *folders, environ={"DATABASE_URL": ""})
@@ -279,6 +283,11 @@ def on_gpu(go: Go) -> bool:
     return go.pytest("-n", "0", "tests/gpu", environ={"DATABASE_URL": ""})
 
 
+def container(go: Go) -> bool:
+    """What a person does with the containers of `deploy/container`."""
+    return go.pytest("-n", "0", WITH_CONTAINERS, environ={"DATABASE_URL": ""})
+
+
 def newcomer(go: Go) -> bool:
     """The commands of README and of docs/running.md on a machine that has Python, make and git alone."""
     return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme or running", environ={"DATABASE_URL": ""})
@@ -331,6 +340,7 @@ PARTS = [
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
     Part("gpu", on_gpu, gpu.missing),
+    Part("container", container, compose.find_missing, minutes=15),
     Part("newcomer", newcomer, bare_machine.find_missing, minutes=20),
 ]
 """The longest first, behind what fails soon."""

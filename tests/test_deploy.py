@@ -90,4 +90,4 @@ def test_compose_gives_the_console_its_servers() -> None:
     assert services["console"]["environment"]["CONSOLE_TRUSTED_PROXIES"] == proxy
     published = {name for name, service in services.items() if "ports" in service}
     assert published == {"console", "caddy"}, "the database and the broker are for the console alone"
-    assert services["console"]["ports"] == ["2222:2222"]
+    assert services["console"]["ports"] == ["${SSH_PORT:-2222}:2222"]
