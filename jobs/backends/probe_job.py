@@ -28,21 +28,21 @@ ROLE: Final = "look"
 MAX_OUTPUT: Final = 1000
 
 
-def run(backend: Backend, person: Person) -> str:
-    """Run a probe job and return the name of the user as whom it ran.
+def run(backend: Backend, person: Person, workspace: str = "") -> str:
+    """Run a probe job, in a workspace where that matters, and return the name of the user as whom it ran.
 
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
     """
     resources = Resources(cpu_milli=1000, memory_mib=64)
+    probe = RoleSpec(name=ROLE, command="id -un 2>/dev/null || id -u", resources=resources)
     job_id = f"t{secrets.token_hex(6)}"
     submission = Submission(
         key=f"try-{job_id}-1",
         job_id=job_id,
         attempt=1,
-        spec=JobSpec(
-            name="job-console-look", roles=(RoleSpec(name=ROLE, command="id -un", resources=resources),)
-        ),
+        spec=JobSpec(name="job-console-look", roles=(probe,)),
         person=person,
+        workspace=workspace,
     )
     try:
         handle = backend.submit(submission)

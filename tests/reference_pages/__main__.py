@@ -17,10 +17,12 @@ from typing import Final
 import django
 
 from console.home import CHECKOUT
+from jobs.backends import registry
 from tests.reference_pages import (
     backends,
     cluster_settings,
     conversions,
+    engines,
     fault_arguments,
     fields,
     form_fields,
@@ -51,6 +53,7 @@ def build() -> Mapping[str, Page]:
         "dialect-fields.md": Page(fields.page(), frozenset({"dialect", "spelling", "source"})),
         "conversions.md": Page(conversions.page(), frozenset({"JobSpec", "from \\ to"})),
         "cluster-settings.md": Page(cluster_settings.page(), frozenset({"setting", "label", "meaning"})),
+        "backends.md": Page(engines.page(), frozenset({"promise", "ability", "field", *registry.names()})),
         "backends-fields.md": Page(backends.page(), frozenset({"field", "there"})),
         "compatible-apis.md": Page(
             compatible_apis.page(), frozenset({"operation", "request", "scope", "field", "support"})
@@ -108,7 +111,7 @@ def main() -> int:
     print(f"{len(pages)} pages in {options.folder}")
     if not options.check:
         write({name: pages[name] for name in COMMITTED}, DOCS)
-    gaps = [*find_gaps(pages), *find_stale(pages), *find_losses()]
+    gaps = [*find_gaps(pages), *find_stale(pages), *find_losses(), *engines.find_unexplained()]
     for gap in gaps:
         print(gap)
     return int(bool(gaps))

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from jobs import dialects
+from jobs.backends import registry
 from jobs.dialects.base import Refused
+from tests.jobs.backends.benches import CONTRACT_BENCHES
 from tests.reference_pages.__main__ import COMMITTED, Page, build, find_gaps, find_stale, write
+from tests.reference_pages.engines import find_unexplained
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, paths, values_at
 from tests.reference_pages.probes import SAYS, probes, spec
@@ -23,6 +26,11 @@ def test_find_gaps_reports_empty_cell_and_page_without_rows() -> None:
     text = "| variable | meaning |\n|---|---|\n| `PORT` |  |\n"
     pages = {"a.md": Page(text, frozenset({"meaning"})), "b.md": Page("# Nothing\n", frozenset())}
     assert list(find_gaps(pages)) == ["a.md: no meaning in `PORT` | ", "b.md has no rows."]
+
+
+def test_comparison_of_backends_explains_each_missing_ability() -> None:
+    assert list(find_unexplained()) == []
+    assert set(CONTRACT_BENCHES) == set(registry.names())
 
 
 def test_committed_reference_pages_are_current() -> None:
