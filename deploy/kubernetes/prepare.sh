@@ -4,7 +4,7 @@
 set -eu
 umask 077
 mkdir -p "$CONSOLE_HOME/keys" "$CONSOLE_HOME/run/timings"
-cp /keys/* "$CONSOLE_HOME/keys/"
+cp -f /keys/* "$CONSOLE_HOME/keys/"   # also over those of a start that failed
 case "${1:-}" in
 bootstrap)
   exec job-console-server bootstrap

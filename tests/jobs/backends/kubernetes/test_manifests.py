@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from jobs.backends.kubernetes.client.api import ApiError
-from tests.jobs.backends.benches import CHECKOUT
 from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.console_pods import UID, Object, list_containers, pod_specs, read_objects
 
-MANIFESTS: Final = CHECKOUT / "deploy" / "kubernetes"
 VOLUMES: Final = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 """Kinds that the Pod Security Standard *restricted* allows, of those that are used."""
 
 TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 ASKING: Final = {"control", "gateway", "logs", "watch"}
 """The containers whose programs ask clusters."""
-
-Object = dict[str, Any]
-
-
-def read_objects(kubernetes: Cluster) -> list[Object]:
-    """Return the objects, for a Kubernetes of 1.20, which has PodDisruptionBudgets in a beta alone."""
-    text = kubernetes.kubectl("kustomize", str(MANIFESTS))
-    return list(yaml.safe_load_all(text.replace("apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")))
-
-
-def pod_specs(objects: list[Object]) -> Iterator[tuple[str, Object]]:
-    """Yield the pods' specs by the names of what has them."""
-    for each in objects:
-        if each["kind"] in ("Deployment", "Job"):
-            yield each["metadata"]["name"], each["spec"]["template"]["spec"]
 
 
 def move(objects: list[Object], namespace: str) -> list[Object]:
@@ -73,11 +56,11 @@ def test_pods_have_no_rights_on_their_nodes(kubernetes: Cluster) -> None:
     for name, spec in pod_specs(read_objects(kubernetes)):
         whole = spec["securityContext"]
         assert whole["runAsNonRoot"], name
-        assert whole["runAsUser"] == 10001, name
+        assert whole["runAsUser"] == UID, name
         assert whole["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), name
         assert {kind for each in spec["volumes"] for kind in each if kind != "name"} <= VOLUMES, name
-        for each in (*spec.get("initContainers", ()), *spec["containers"]):
+        for each in list_containers(spec):
             own = each["securityContext"]
             assert not own["allowPrivilegeEscalation"], each["name"]
             assert own["readOnlyRootFilesystem"], each["name"]
@@ -88,7 +71,7 @@ def test_only_programs_that_ask_clusters_have_the_token_of_the_account(kubernete
     having = set()
     for _name, spec in pod_specs(read_objects(kubernetes)):
         assert spec["automountServiceAccountToken"] is False
-        for each in (*spec.get("initContainers", ()), *spec["containers"]):
+        for each in list_containers(spec):
             if TOKEN in {mount["mountPath"] for mount in each["volumeMounts"]}:
                 having.add(each["name"])
     assert having == ASKING
