@@ -13,6 +13,7 @@ from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Atte
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
+from jobs.backends.kubernetes.refused_fields import find_pointer
 from jobs.faults import fault
 from jobs.states import Reason, ReasonCode
 
@@ -53,7 +54,7 @@ class Submitter:
                 try:
                     self._api.create(path_of(attempt.namespace, item), item, dry_run=True)
                 except ApiError as error:
-                    raise explain(error) from error
+                    raise explain(error, len(tried) - 1) from error
 
     def submit(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object | None) -> Object:
         """Submit an attempt, held, whose claim another worker may have made; return the claim.
@@ -200,9 +201,10 @@ class Submitter:
                 raise
 
 
-def explain(error: ApiError) -> Refused | NotSubmitted:
-    """Return what a refusal of the API server means for a job: for good, or for now."""
+def explain(error: ApiError, role: int = 0) -> Refused | NotSubmitted:
+    """Return what a refusal of a pod of the role at a position means for a job: for good, or for now."""
     if _QUOTA in error.message or error.status not in (*_INVALID, 403):
         return NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": error.message}))
     field = next((each.field for each in error.causes if each.field), "")
-    return Refused(Reason(ReasonCode.REFUSED, {"detail": error.message, "field": field}))
+    pointer = find_pointer(field, role)
+    return Refused(Reason(ReasonCode.REFUSED, {"detail": error.message, "field": field, "pointer": pointer}))

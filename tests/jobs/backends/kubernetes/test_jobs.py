@@ -350,6 +350,10 @@ def test_dry_run_tells_the_api_servers_refusal_and_starts_nothing(
     assert refused.ok is False
     assert refused.reason is not None
     assert "not a label" in str(refused.reason.params["detail"])
+    assert refused.pointer == "/roles/0/nodes"
+    bad = bench.submission(role(), role(name="other", image="two words"))
+    (refused,) = bench.backend.dry_run(bad)
+    assert refused.pointer == "/roles/1/image"
     assert bench.pods() == []
 
 
