@@ -99,13 +99,17 @@ class Visitor:
 
     def __init__(self, kubernetes: Cluster, token: str) -> None:
         self._kubernetes = kubernetes
-        found = kubernetes.api.get("/api/v1/namespaces/job-console/endpoints/job-console")
-        self._url = f"http://{found['subsets'][0]['addresses'][0]['ip']}:8000"
+        self._url = f"http://{wait_for(self._find_addresses, 120)[0]}:8000"
         self._headers = {
             "Host": "127.0.0.1",
             "X-Forwarded-Proto": "https",
             "Authorization": f"Bearer {token}",
         }
+
+    def _find_addresses(self) -> list[str]:
+        """Return the addresses of web pods that are ready."""
+        found = self._kubernetes.api.get("/api/v1/namespaces/job-console/endpoints/job-console")
+        return [each["ip"] for part in found.get("subsets") or () for each in part.get("addresses", ())]
 
     def ask(self, method: str, path: str, body: object = None) -> httpx.Response:
         """Return an answer."""
