@@ -125,8 +125,11 @@ def run(cluster_id: int) -> int:
     ended = [state.value for state in TERMINAL]
     begun = set(Job.objects.filter(cluster=cluster_id).exclude(state__in=ended).values_list("pk", flat=True))
     jobs = Job.objects.filter(pk__in=begun)
+    due = 0.0
     while jobs.exclude(state__in=ended).exists():
-        reconcile.take_inventory(cluster_id)
+        if time.monotonic() >= due:
+            reconcile.take_inventory(cluster_id)
+            due = time.monotonic() + settings.CONSOLE_INVENTORY_SECONDS
         admission.admit(cluster_id)
         reconcile.drain(cluster_id)
         reconcile.observe(cluster_id)

@@ -314,7 +314,6 @@ def test_git_code_is_cloned_by_an_init_container_without_its_password() -> None:
         (job(code=CodeSource(uri="ssh://git@git.example/a.git")), "code_elsewhere"),
         (job(code=CodeSource(uri="https://git.example/a.git", branch="--upload-pack=x")), "code_ref"),
         (job(code=CodeSource(uri="https://git.example/a.git", commit="$(id)")), "code_ref"),
-        (job(role(sidecars=(PodContainer(command=("true",)),))), "field"),
         (job(role(resources=Resources(rdma=True))), "field"),
         (job(instance_role="default"), "role_without_network"),
     ],
