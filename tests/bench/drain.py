@@ -47,6 +47,9 @@ from tests.serving import web_server  # noqa: E402
 CPU_MILLI, MEMORY_MIB = 50, 32
 """What a job requests of an engine that runs it to its end."""
 
+INVENTORY_S = 30.0
+"""Workers take an inventory so often."""
+
 ENGINE_AWAY = "database"
 """The cluster of this name is before an engine that answers at once, and keeps nothing."""
 
@@ -129,7 +132,7 @@ def run(cluster_id: int) -> int:
     while jobs.exclude(state__in=ended).exists():
         if time.monotonic() >= due:
             reconcile.take_inventory(cluster_id)
-            due = time.monotonic() + settings.CONSOLE_INVENTORY_SECONDS
+            due = time.monotonic() + INVENTORY_S
         admission.admit(cluster_id)
         reconcile.drain(cluster_id)
         reconcile.observe(cluster_id)

@@ -52,7 +52,7 @@ Way = Callable[[int], None]
 
 def measure() -> list[Figure]:
     """Measure one engine after the other, each on a cluster of its own."""
-    found = []
+    found: list[Figure] = []
     for engine in (_measure_slurm, _measure_ray, _measure_kubernetes):
         try:
             found += engine()

@@ -61,9 +61,9 @@ def write_overlay(kubernetes: Cluster, folder: Path) -> Path:
     mounts = {"checkout": (CHECKOUT, CHECKOUT), "packages": (PACKAGES, PACKAGES)}
     mounts["programs"] = (programs, Path("/opt/programs"))
     objects = read_objects(kubernetes)
-    for each in objects:
-        if each["kind"] == "Deployment":
-            each["spec"]["replicas"] = 1
+    for made in objects:
+        if made["kind"] == "Deployment":
+            made["spec"]["replicas"] = 1
     for _name, spec in pod_specs(objects):
         _run_from_checkout(spec, mounts)
     text = yaml.safe_dump_all([*objects, _volume(shared)])
