@@ -33,7 +33,7 @@ def run(backend: Backend, person: Person, workspace: str = "") -> str:
 
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
     """
-    resources = Resources(cpu_milli=1000, memory_mib=64)
+    resources = Resources(cpu_milli=100, memory_mib=64)
     probe = RoleSpec(name=ROLE, command="id -un 2>/dev/null || id -u", resources=resources)
     job_id = f"t{secrets.token_hex(6)}"
     submission = Submission(
@@ -55,7 +55,8 @@ def run(backend: Backend, person: Person, workspace: str = "") -> str:
 
 
 def _why(error: NotSubmitted | Unknown) -> str:
-    return str(error.reason.params.get("detail", "")) if isinstance(error, NotSubmitted) else str(error)
+    detail = error.reason.params.get("detail") if isinstance(error, NotSubmitted) else None
+    return str(detail or error)
 
 
 def _follow(backend: Backend, handle: Handle) -> str:

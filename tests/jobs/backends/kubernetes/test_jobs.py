@@ -363,9 +363,9 @@ def test_dry_run_tells_the_api_servers_refusal_and_starts_nothing(
     assert refused.reason is not None
     assert "not a label" in str(refused.reason.params["detail"])
     assert refused.pointer == "/roles/0/nodes"
-    bad = bench.submission(role(), role(name="other", image="two words"))
+    bad = bench.submission(role(), role(name="other", nodes=NodeChoice(labels={"not a label": "x"})))
     (refused,) = bench.backend.dry_run(bad)
-    assert refused.pointer == "/roles/1/image"
+    assert refused.pointer == "/roles/1/nodes"
     assert bench.pods() == []
 
 
