@@ -25,6 +25,9 @@ from jobs.states import TERMINAL, State
 PATIENCE_S: Final = 120
 POLL_S: Final = 0.5
 ROLE: Final = "look"
+COMMAND: Final = 'name=$(id -un 2>/dev/null) || name=$(id -u); echo "$name"'
+"""Prints the user's name, or its number where the image has no name for it."""
+
 MAX_OUTPUT: Final = 1000
 
 
@@ -34,7 +37,7 @@ def run(backend: Backend, person: Person, workspace: str = "") -> str:
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
     """
     resources = Resources(cpu_milli=100, memory_mib=64)
-    probe = RoleSpec(name=ROLE, command="id -un 2>/dev/null || id -u", resources=resources)
+    probe = RoleSpec(name=ROLE, command=COMMAND, resources=resources)
     job_id = f"t{secrets.token_hex(6)}"
     submission = Submission(
         key=f"try-{job_id}-1",

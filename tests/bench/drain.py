@@ -2,7 +2,8 @@
 
 Reads lines: a cluster's name, a number, and perhaps `run`.  Accepts so many jobs of one replica there, then
 hands them over as a worker does, with `run` until all of them have ended, and prints JSON: the seconds that
-this took, and how many jobs were let go, or succeeded.  With BENCH_PORT its web server listens there.
+this took, how many jobs were let go, and the numbers of their reasons.  With BENCH_PORT its web server
+listens there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +40,7 @@ from jobs.backends.slurm.config import SlurmConfig  # noqa: E402
 from jobs.backends.slurm.handles import SlurmJob  # noqa: E402
 from jobs.models import Attempt, Job  # noqa: E402
 from jobs.scheduling import admission, reconcile  # noqa: E402
-from jobs.states import TERMINAL, State  # noqa: E402
+from jobs.states import TERMINAL  # noqa: E402
 from jobs.submission import store  # noqa: E402
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace  # noqa: E402
 from tests.kubernetes.images import BASE as IMAGE  # noqa: E402
@@ -123,8 +125,8 @@ def _job_file(backend: str) -> tuple[str, str]:
     return "kubeflow", json.dumps(manifest)
 
 
-def run(cluster_id: int) -> int:
-    """Do what workers do until all jobs of a cluster have ended; return how many succeeded."""
+def run(cluster_id: int) -> Counter[str]:
+    """Do what workers do until all jobs of a cluster have ended; return the numbers of their reasons."""
     ended = [state.value for state in TERMINAL]
     begun = set(Job.objects.filter(cluster=cluster_id).exclude(state__in=ended).values_list("pk", flat=True))
     jobs = Job.objects.filter(pk__in=begun)
@@ -136,7 +138,7 @@ def run(cluster_id: int) -> int:
         admission.admit(cluster_id)
         reconcile.drain(cluster_id)
         reconcile.observe(cluster_id)
-    return jobs.filter(state=State.SUCCEEDED).count()
+    return Counter(jobs.values_list("reason_code", flat=True))
 
 
 @contextmanager
@@ -161,13 +163,13 @@ def main() -> None:
             print(json.dumps(_answer(owner, quotas, *line.split())), flush=True)
 
 
-def _answer(owner: User, quotas: dict[str, Quota], name: str, count: str, way: str = "") -> dict[str, float]:
+def _answer(owner: User, quotas: dict[str, Quota], name: str, count: str, way: str = "") -> dict[str, Any]:
     accept(owner, quotas[name], int(count))
     cluster_id, noted = quotas[name].cluster_id, Attempt.objects.exclude(handle="").count()
     began = time.perf_counter()
     if way == "run":
-        done = run(cluster_id)
-        return {"s": time.perf_counter() - began, "sent": done}
+        reasons = run(cluster_id)
+        return {"s": time.perf_counter() - began, "sent": reasons.total(), "reasons": reasons}
     with patch.object(reconcile, "backend_for", backend_for):
         reconcile.drain(cluster_id)
     took = time.perf_counter() - began

@@ -145,6 +145,6 @@ def test_console_in_the_cluster_runs_a_job_there(
         assert answer.status_code == 201, answer.text
         job = f"/api/console/v1/jobs/{answer.json()['id']}"
         wait_for(lambda: visitor.ask("GET", job).json()["state"] == "SUCCEEDED", 120, interval=1)
-        log = visitor.ask("GET", f"{job}/logs?role=worker&index=0")
+        log = visitor.ask("GET", f"{job}/logs?role=Worker&index=0")
         assert log.text == "Hello from a pod\n"
     record_property("docs/kubernetes.md, the console in the cluster", f"{int(ended) - int(began)} s")

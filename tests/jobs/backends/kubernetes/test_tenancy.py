@@ -44,7 +44,7 @@ def account(kubernetes: Cluster, namespace: str) -> Iterator[str]:
     kubernetes.kubectl("apply", "-f", str(RBAC))
     bind(kubernetes, namespace)
     yield read_token(kubernetes, "job-console", "job-console")
-    kubernetes.kubectl("delete", "-f", str(RBAC), "--wait=false")
+    kubernetes.kubectl("delete", "-f", str(RBAC))  # and wait: other tests create the same
 
 
 def bind(kubernetes: Cluster, namespace: str) -> None:
