@@ -23,6 +23,9 @@ IN_CLUSTER: Final = "The console in the cluster"
 PROMISED_S: Final = 600
 """What the page says that it takes, for a person."""
 
+PATIENCE_S: Final = 1200
+"""Where the machine does much else."""
+
 NAMESPACES: Final = ("job-console-default", "job-console")
 
 OLD_TOKEN: Final = """\
@@ -59,7 +62,7 @@ def urls(kubernetes: Cluster) -> Iterator[dict[str, str]]:
         yield found
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_kubernetes_page_leads_to_the_first_job(
     shell: dict[str, str], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -68,13 +71,14 @@ def test_kubernetes_page_leads_to_the_first_job(
         commands = with_values(blocks(PAGE, FIRST_JOB), own)
         begin = f'{MAKE}{OLD_TOKEN}PATH="$KUBECTL:$PATH"\n'
         script = [begin, mark("begun"), *commands, mark("ended")]
-        done = page_scripts.run("".join(script), console.environ, PROMISED_S)
+        done = page_scripts.run("".join(script), console.environ, PATIENCE_S)
     told = done.stdout + done.stderr
     assert re.search(r"^Hello from rank 0 of 3, master worker-0\.\S+$", done.stdout, re.MULTILINE), told
     assert "Everything is there. Tried: node" in done.stdout, told
     assert re.search(r"^\w{12}  SUCCEEDED .* All replicas succeeded\.$", done.stdout, re.MULTILINE), told
     began, ended = map(int, re.findall(r"^### .*=(\d+)$", done.stdout, re.MULTILINE))
     record_property("docs/kubernetes.md, to the first job", f"{ended - began} s")
+    assert ended - began < PROMISED_S
 
 
 JOB: Final = f"""\
@@ -119,7 +123,7 @@ class Visitor:
             )
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_console_in_the_cluster_runs_a_job_there(
     urls: dict[str, str],
     shell: dict[str, str],
@@ -134,7 +138,7 @@ def test_console_in_the_cluster_runs_a_job_there(
         issue = "in_console job-console-server issue_token admin --plain\n"
         commands = with_values(blocks(PAGE, IN_CLUSTER), own)
         script = [begin, mark("begun"), *commands, mark("ended"), issue]
-        done = page_scripts.run("".join(script), console.environ, PROMISED_S)
+        done = page_scripts.run("".join(script), console.environ, PATIENCE_S)
         told = done.stdout + done.stderr
         assert "First admin: user admin, password" in done.stdout, told
         assert "Everything is there. Tried: node" in done.stdout, told

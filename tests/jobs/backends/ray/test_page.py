@@ -21,8 +21,11 @@ SECTION: Final = "From a Ray cluster to the first job"
 PROMISED_S: Final = 600
 """What the page says that it takes, for a person."""
 
+PATIENCE_S: Final = 1200
+"""Where the machine does much else."""
 
-@pytest.mark.timeout(900)
+
+@pytest.mark.timeout(1500)
 def test_ray_page_leads_to_the_first_job(
     ray_cluster: RayCluster, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -34,7 +37,7 @@ def test_ray_page_leads_to_the_first_job(
             "PORT": console.environ["PORT"],
         }
         script = [MAKE, mark("begun"), *with_values(blocks(PAGE, SECTION), own), mark("ended")]
-        done = page_scripts.run("".join(script), console.environ, PROMISED_S)
+        done = page_scripts.run("".join(script), console.environ, PATIENCE_S)
     told = done.stdout + done.stderr
     assert re.search(r"^Hello from rank 0 of 2, master \S+$", done.stdout, re.MULTILINE), told
     nodes = re.search(r"^Everything is there\. Tried: (.*)$", done.stdout, re.MULTILINE)
@@ -43,3 +46,4 @@ def test_ray_page_leads_to_the_first_job(
     assert re.search(r"^\w{12}  SUCCEEDED .* All replicas succeeded\.$", done.stdout, re.MULTILINE), told
     began, ended = map(int, re.findall(r"^### .*=(\d+)$", done.stdout, re.MULTILINE))
     record_property("docs/ray.md, to the first job", f"{ended - began} s")
+    assert ended - began < PROMISED_S
