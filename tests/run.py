@@ -192,7 +192,9 @@ def lint(go: Go) -> bool:
 
 def shellcheck(go: Go) -> bool:
     """Every shell script."""
-    scripts = [".ci/run", *sorted(str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("jobs/**/*.sh"))]
+    folders = ("deploy", "jobs")
+    found = sorted(path for folder in folders for path in (CHECKOUT / folder).rglob("*.sh"))
+    scripts = [".ci/run", *(str(path.relative_to(CHECKOUT)) for path in found)]
     return go.call(["shellcheck", "--severity=warning", *scripts], {})
 
 

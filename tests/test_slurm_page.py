@@ -6,9 +6,6 @@ import json
 import os
 import re
 import secrets
-import shlex
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,8 +16,9 @@ from typing import Final
 import pytest
 
 from console.home import CHECKOUT
-from tests import unix_users
+from tests import page_scripts, unix_users
 from tests.jobs.backends.slurm_bench import TOKEN_COMMAND
+from tests.page_scripts import MAKE, blocks, mark, with_values
 from tests.slurm import Slurm
 from tests.sshd import Server
 from tests.stack import Stack
@@ -38,12 +36,6 @@ PROMISED_S: Final = 600
 PATIENCE_S: Final = 1200
 """For all ways together, where the machine does much else."""
 
-MAKE: Final = """\
-set -euo pipefail
-make() { [ "$*" = run ] && exec "$PYTHON" -m console.run; }
-"""
-"""`make run` would first look after the environment that the tests themselves run in."""
-
 
 @dataclass(frozen=True)
 class Way:
@@ -53,49 +45,16 @@ class Way:
     values: Mapping[str, str]
 
 
-def blocks(section: str) -> list[str]:
-    """The commands of a section of the page, as they stand there one after the other."""
-    [heading] = re.finditer(rf"^##+ {re.escape(section)}$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    text = re.split(r"^##+ ", heading.string[heading.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def with_values(texts: list[str], values: Mapping[str, str]) -> list[str]:
-    """The same with other values for what is set at the beginning of lines."""
-    text = "\0".join(texts)
-    for name, value in values.items():
-        [line] = re.finditer(rf"^\0?(?:export )?{name}=('[^']*'|\S+)", text, re.MULTILINE)
-        text = text[: line.start(1)] + shlex.quote(value) + text[line.end(1) :]
-    return text.split("\0")
-
-
 def with_configuration(text: str, slurm: Slurm) -> str:
     """The same for a slurm.conf that is not in its usual place."""
     return re.sub(r'^\{"', f'{{"configuration": "{slurm.configuration}", "', text, flags=re.MULTILINE)
 
 
-def mark(name: str) -> str:
-    """A line that says when it was got so far."""
-    return f"printf '### %s=%s\\n' {shlex.quote(name)} \"$(date +%s)\"\n"
-
-
 @pytest.fixture
 def stack(tmp_path: Path, slurm: Slurm) -> Iterator[Stack]:
     """A console that has not been started, and what its shell has in its environment."""
-    (tmp_path / "home").mkdir()
-    made = Stack(
-        {
-            "HOME": str(tmp_path / "home"),
-            "PYTHON": sys.executable,
-            "PYTHONPATH": str(CHECKOUT),
-            "SLURM_CONF": str(slurm.configuration),
-            "NO_PROXY": "127.0.0.1",
-        }
-    )
-    for name in ("XDG_CONFIG_HOME", "JOB_CONSOLE_URL", "JOB_CONSOLE_TOKEN"):
-        made.environ.pop(name, None)
-    yield made
-    made.remove()
+    with page_scripts.console(tmp_path, {"SLURM_CONF": str(slurm.configuration)}) as made:
+        yield made
 
 
 @pytest.fixture
@@ -147,26 +106,15 @@ def test_slurm_page_leads_to_the_first_job_by_each_way(
         "CONFIG": json.dumps({"configuration": str(slurm.configuration)}),
         "PORT": stack.environ["PORT"],
     }
-    lines, *steps, quota, sign_in, job = with_values(blocks(SECTION), own)
-    others = {name: with_values(blocks(name), way.values) for name, way in ways.items()}
+    lines, *steps, quota, sign_in, job = with_values(blocks(PAGE, SECTION), own)
+    others = {name: with_values(blocks(PAGE, name), way.values) for name, way in ways.items()}
     commands = [others[name].pop(0) for name in (REST, TOKENS)]
     script = [MAKE, mark(""), lines, *commands, *steps, quota, sign_in, job, mark("to the first job")]
     for name, texts in others.items():
         script += [with_configuration("".join(texts), slurm), quota, job, mark(name)]
     wait_for(slurm.ready)
-    done = subprocess.run(
-        ["bash", "-c", "".join(script)],
-        cwd=CHECKOUT,
-        env=stack.environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        start_new_session=True,
-    )
+    done = page_scripts.run("".join(script), stack.environ, PATIENCE_S)
     told = done.stdout + done.stderr
-    assert done.returncode == 0, told
     _before, first, *rest = re.split(r"^### .*\n", done.stdout, flags=re.MULTILINE)
     for said, user in zip([first, *rest], ["root", *(way.user for way in ways.values())], strict=False):
         assert f"Hello from {os.uname().nodename}, as {user}\n" in said, told

@@ -388,13 +388,15 @@ class RenderedJob:
 class DryRunCheck:
     """One check of a dry run: `what` is a code of `jobs.messages.dry_runs`, about `detail`.
 
-    `ok` is whether it would do; None is that it may, or only later, as `reason` says.
+    `ok` is whether it would do; None is that it may, or only later, as `reason` says.  `pointer` is the
+    place in the JobSpec that it is about, where that is known.
     """
 
     what: str
     ok: bool | None
     detail: str = ""
     reason: Reason | None = None
+    pointer: str = ""
 
 
 class Backend(Protocol):

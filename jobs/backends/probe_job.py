@@ -25,24 +25,27 @@ from jobs.states import TERMINAL, State
 PATIENCE_S: Final = 120
 POLL_S: Final = 0.5
 ROLE: Final = "look"
+COMMAND: Final = 'name=$(id -un 2>/dev/null) || name=$(id -u); echo "$name"'
+"""Prints the user's name, or its number where the image has no name for it."""
+
 MAX_OUTPUT: Final = 1000
 
 
-def run(backend: Backend, person: Person) -> str:
-    """Run a probe job and return the name of the user as whom it ran.
+def run(backend: Backend, person: Person, workspace: str = "") -> str:
+    """Run a probe job, in a workspace where that matters, and return the name of the user as whom it ran.
 
     Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
     """
-    resources = Resources(cpu_milli=1000, memory_mib=64)
+    resources = Resources(cpu_milli=100, memory_mib=64)
+    probe = RoleSpec(name=ROLE, command=COMMAND, resources=resources)
     job_id = f"t{secrets.token_hex(6)}"
     submission = Submission(
         key=f"try-{job_id}-1",
         job_id=job_id,
         attempt=1,
-        spec=JobSpec(
-            name="job-console-look", roles=(RoleSpec(name=ROLE, command="id -un", resources=resources),)
-        ),
+        spec=JobSpec(name="job-console-look", roles=(probe,)),
         person=person,
+        workspace=workspace,
     )
     try:
         handle = backend.submit(submission)
@@ -55,7 +58,8 @@ def run(backend: Backend, person: Person) -> str:
 
 
 def _why(error: NotSubmitted | Unknown) -> str:
-    return str(error.reason.params.get("detail", "")) if isinstance(error, NotSubmitted) else str(error)
+    detail = error.reason.params.get("detail") if isinstance(error, NotSubmitted) else None
+    return str(detail or error)
 
 
 def _follow(backend: Backend, handle: Handle) -> str:

@@ -49,13 +49,18 @@ class Registration:
 
     def make(self, config: Settings) -> Backend:
         """Return a backend with these settings."""
-        made: Backend = self._load("backend", "BACKEND")(config)
-        return made
+        return self.backend(config)  # type: ignore[call-arg]
+
+    @property
+    def backend(self) -> type[Backend]:
+        """Its class, which is made of its settings."""
+        found: type[Backend] = self._load("backend", "BACKEND")
+        return found
 
     @property
     def has_scheduler(self) -> bool:
         """Whether its engine schedules jobs itself."""
-        return bool(self._load("backend", "BACKEND").has_scheduler)
+        return bool(self.backend.has_scheduler)
 
     @property
     def config(self) -> type[Settings]:

@@ -82,4 +82,5 @@ def _try(row: DryRun) -> list[dict[str, Any]]:
 
 def _to_json(tried: DryRunCheck) -> dict[str, Any]:
     reason = tried.reason and {"code": tried.reason.code, "params": dict(tried.reason.params)}
-    return {"what": tried.what, "ok": tried.ok, "detail": tried.detail, "reason": reason}
+    found = {"what": tried.what, "ok": tried.ok, "detail": tried.detail, "reason": reason}
+    return {**found, "pointer": tried.pointer}

@@ -124,7 +124,8 @@ def _timed(way: Callable[[int], None]) -> Callable[[int], float]:
 def _console(bench: SlurmBench) -> Iterator[Callable[[str, int], float]]:
     """A console that accepts so many jobs on demand, and says the seconds until all are let go."""
     config = {"configuration": str(bench.slurm.configuration), "allow_plain": True}
-    clusters = {"commands": config, "rest": {**config, **by_rest(bench.slurm)}, "database": config}
+    settings = {"commands": config, "rest": {**config, **by_rest(bench.slurm)}, "database": config}
+    clusters = {name: ("slurm", each) for name, each in settings.items()}
     redis = RedisServer()
     redis.start()
     shared = bench.folder / "shared"
@@ -216,14 +217,14 @@ def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
     by_commands = SlurmBackend(bench.config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Programs, "squeue", _counted(Programs.squeue, asked, told))
-        look = median(_cpu(lambda: by_commands.observe(handles)) for _ in range(5))
-    bare = median(_cpu(lambda: Programs(bench.config).squeue(*asked[0])) for _ in range(5))
+        look = median(measure_cpu(lambda: by_commands.observe(handles)) for _ in range(5))
+    bare = median(measure_cpu(lambda: Programs(bench.config).squeue(*asked[0])) for _ in range(5))
     settings = {**bench.told, **by_rest(bench.slurm), "timeout_s": 60}  # a listing of 10,000 takes its time
     by_requests = SlurmBackend(SlurmConfig.from_settings(bench.folder, settings))
     said: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RestClient, "_read", _weighed(RestClient._read, said))
-        request = median(_cpu(lambda: by_requests.observe(handles)) for _ in range(3))
+        request = median(measure_cpu(lambda: by_requests.observe(handles)) for _ in range(3))
     beside = "squeue of the same listing"
     return [
         Figure(f"{what}, by commands, CPU", look, "s", bare, beside),
@@ -253,7 +254,7 @@ def _weighed(original: Callable[..., RestAnswer], said: list[int]) -> Callable[.
     return read
 
 
-def _cpu(act: Callable[[], Any]) -> float:
+def measure_cpu(act: Callable[[], Any]) -> float:
     """CPU time of this process and of the programs that it ran."""
     before = _used()
     act()

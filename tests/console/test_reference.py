@@ -9,8 +9,11 @@ import pytest
 
 from console.reference.spec_paths import list_paths
 from jobs import dialects
+from jobs.backends import registry
 from jobs.dialects.base import Refused
+from tests.jobs.backends.benches import CONTRACT_BENCHES
 from tests.reference_pages.__main__ import build
+from tests.reference_pages.engines import find_unexplained
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, values_at
 from tests.reference_pages.probes import SAYS, probes, spec
@@ -21,6 +24,7 @@ BARE = spec({})
 REQUIRED: Final[Mapping[str, frozenset[str]]] = {
     "settings": frozenset({"variable", "meaning", "value", "default"}),
     "dialect-fields": frozenset({"dialect", "spelling", "source"}),
+    "backends": frozenset({"promise", "ability", "field", *registry.names()}),
     "conversions": frozenset({"JobSpec", "from \\ to"}),
     "cluster-settings": frozenset({"setting", "label", "meaning"}),
     "backends-fields": frozenset({"field", "there"}),
@@ -51,6 +55,11 @@ def test_find_gaps_reports_empty_cell_and_page_without_rows() -> None:
     pages = {"a": "| variable | meaning |\n|---|---|\n| `PORT` |  |\n", "b": "# Nothing\n"}
     required = {"a": frozenset({"meaning"}), "b": frozenset[str]()}
     assert list(find_gaps(pages, required)) == ["a: no meaning in `PORT` | ", "b has no rows."]
+
+
+def test_comparison_of_backends_explains_each_missing_ability() -> None:
+    assert list(find_unexplained()) == []
+    assert set(CONTRACT_BENCHES) == set(registry.names())
 
 
 def test_conversion_keeps_what_both_formats_can_say() -> None:

@@ -164,11 +164,11 @@ class Cluster:
                 kernel.join(back.fileno(), kernel.CLONE_NEWNET)
 
     @contextlib.contextmanager
-    def publish(self, port: int) -> Iterator[str]:
-        """Give an address, `HOST:PORT`, at which pods reach a port of this machine's loopback."""
+    def publish(self, path: Path) -> Iterator[str]:
+        """Give an address, `HOST:PORT`, at which pods reach a Unix socket of this machine."""
         with self.enter_network() as address:
             listener = socket.create_server((address, 0))
-        inside.serve_relay(listener, lambda: socket.create_connection(("127.0.0.1", port)))
+        inside.serve_relay(listener, lambda: _connect(path))
         yield f"{address}:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -249,7 +249,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path) -> int:
 
 def _connect(path: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.connect(str(path))
+    try:
+        made.connect(str(path))
+    except OSError:
+        made.close()
+        raise
     return made
 
 

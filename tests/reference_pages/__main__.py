@@ -12,7 +12,7 @@ import django
 
 from console import reference
 from console.home import CHECKOUT
-from tests.reference_pages import conversions, form_fields
+from tests.reference_pages import conversions, engines, form_fields
 
 FOLDER: Final = CHECKOUT / "var" / "docs"
 
@@ -20,7 +20,12 @@ FOLDER: Final = CHECKOUT / "var" / "docs"
 def build() -> Mapping[str, str]:
     """Return every page by its name; Django has to be set up."""
     pages = {name: reference.build(name) for name in reference.NAMES}
-    return {**pages, "conversions": conversions.page(), "form-fields": form_fields.page()}
+    return {
+        **pages,
+        "backends": engines.page(),
+        "conversions": conversions.page(),
+        "form-fields": form_fields.page(),
+    }
 
 
 def main() -> None:

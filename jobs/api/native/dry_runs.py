@@ -24,10 +24,11 @@ from quotas.access import Verb
 
 
 class DryRunFindingShape(shapes.ApiShape):
-    """One answer of the cluster; `ok` is null for a mere note."""
+    """One answer of the cluster; `ok` is null for a mere note, `pointer` a place in the JobSpec or empty."""
 
     ok = serializers.BooleanField(allow_null=True)
     message = serializers.CharField()
+    pointer = serializers.CharField(allow_blank=True)
 
 
 class DryRunShape(shapes.ApiShape):
@@ -89,5 +90,8 @@ class OneDryRun(NativeView):
 
 
 def _render(run: DryRun) -> dict[str, Any]:
-    found = [{"ok": each["ok"], "message": dry_run_message(each)} for each in run.findings]
+    found = [
+        {"ok": each["ok"], "message": dry_run_message(each), "pointer": each.get("pointer", "")}
+        for each in run.findings
+    ]
     return DryRunShape.render(run, findings=found)

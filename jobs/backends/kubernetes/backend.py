@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from jobs.backends import base, origins
+from jobs.backends import base, origins, probe_job
 from jobs.backends.base import (
     CheckReport,
     DryRunCheck,
@@ -23,6 +23,7 @@ from jobs.backends.base import (
     LogState,
     NotSubmitted,
     Observation,
+    Person,
     ReplicaRef,
     Submission,
     Unknown,
@@ -293,6 +294,13 @@ class KubernetesBackend:
         lacking = rights.find_lacking(self._api, self._config)
         return CheckReport(tuple(node.name for node in found.nodes if node.schedulable), tuple(lacking))
 
+    def try_as(self, person: Person) -> str:
+        """See `base.Checking`.  The job runs in the first namespace of jobs that there is."""
+        namespaces = self._list_namespaces()
+        if not namespaces:
+            raise Unreachable(f"No namespace begins with {self._config.namespace_prefix}.")
+        return probe_job.run(self, person, namespaces[0].removeprefix(self._config.namespace_prefix))
+
     def _submit(self, attempt: AttemptRef, submission: Submission) -> None:
         """Submit an attempt that this or another worker may have submitted before."""
         api = self._api
@@ -366,8 +374,10 @@ class KubernetesBackend:
             recorded = attempts.read_text(attempts.attempt_folder(self._config.root, key) / records.NAMESPACE)
         except InvalidKey:
             return ()
-        if recorded:
-            return (recorded,)
+        return (recorded,) if recorded else self._list_namespaces()
+
+    def _list_namespaces(self) -> Sequence[str]:
+        """Return the namespaces of jobs.  Raises Unreachable."""
         try:
             return rights.list_namespaces(self._api, self._config)
         except (ApiError, Expired) as error:

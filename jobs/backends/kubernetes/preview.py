@@ -99,7 +99,8 @@ def dry_run(
         objects = attempt_objects.render(submission, config)
         Submitter(api, config).try_pods(attempt, objects)
     except (Refused, NotSubmitted) as refused:
-        yield DryRunCheck("accepted", False, reason=refused.reason)
+        pointer = str(refused.reason.params.get("pointer", ""))
+        yield DryRunCheck("accepted", False, reason=refused.reason, pointer=pointer)
         return
     yield DryRunCheck("accepted", True)
     if (uid := config.uid_of(submission.person.number)) is not None:

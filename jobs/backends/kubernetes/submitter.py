@@ -13,6 +13,7 @@ from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, Atte
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
+from jobs.backends.kubernetes.refused_fields import find_pointer
 from jobs.faults import fault
 
 Object = dict[str, Any]
@@ -52,7 +53,7 @@ class Submitter:
                 try:
                     self._api.create(path_of(attempt.namespace, item), item, dry_run=True)
                 except ApiError as error:
-                    raise explain(error) from error
+                    raise explain(error, len(tried) - 1) from error
 
     def submit(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object | None) -> Object:
         """Submit an attempt, held, whose claim another worker may have made; return the claim.
@@ -199,9 +200,9 @@ class Submitter:
                 raise
 
 
-def explain(error: ApiError) -> Refused | NotSubmitted:
-    """Return what a refusal of the API server means for a job: for good, or for now."""
+def explain(error: ApiError, role: int = 0) -> Refused | NotSubmitted:
+    """Return what a refusal of a pod of the role at a position means for a job: for good, or for now."""
     if _QUOTA in error.message or error.status not in (*_INVALID, 403):
         return NotSubmitted.not_sent(error.message)
     field = next((each.field for each in error.causes if each.field), "")
-    return Refused.by_engine(error.message, field=field)
+    return Refused.by_engine(error.message, field=field, pointer=find_pointer(field, role))

@@ -85,7 +85,10 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "roles[].nodes.never": honour(_NODES),
     "roles[].nodes.labels": honour(f"{_JOBS}::test_job_that_no_node_is_labelled_for_waits_with_the_reason"),
     "roles[].init_containers": honour(_INIT),
-    "roles[].sidecars": _refuse(_("Pods end only when all of their containers have ended."), _LACKING),
+    "roles[].sidecars": honour(
+        f"{_JOBS}::test_sidecar_runs_beside_the_command_and_ends_with_it",
+        _("Its output is not in the replica's log."),
+    ),
     "roles[].shared_paths": honour(_INIT),
     "env": honour(_VARIABLES),
     "secret_env": honour(_VARIABLES),

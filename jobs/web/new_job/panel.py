@@ -32,6 +32,7 @@ from jobs.submission.sweeps.parameter_text import SweepValues
 from jobs.web.http import SignedIn, page, signed_in, text_response
 from jobs.web.job.pending_reason import SuggestedAction, suggest
 from jobs.web.new_job.drafts import find_origin, typed_document
+from jobs.web.new_job.form.fields import find_input
 from jobs.web.new_job.sweep_form import SweepForm, has_parameters
 from quotas.models import User
 
@@ -118,7 +119,11 @@ def dry_run(request: SignedIn, pk: int) -> HttpResponseBase:
 
 def _dry_run_context(run: DryRun) -> dict[str, Any]:
     levels = {True: "ok", None: "warn", False: "bad"}
-    return {"run": run, "found": [(levels[each["ok"]], dry_run_message(each)) for each in run.findings]}
+    found = [
+        (levels[each["ok"]], dry_run_message(each), find_input(each.get("pointer", "")))
+        for each in run.findings
+    ]
+    return {"run": run, "found": found}
 
 
 def _rendered_context(user: User, found: Preview) -> dict[str, Any]:

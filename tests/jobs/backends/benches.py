@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
@@ -36,6 +36,14 @@ SMALL = Resources(cpu_milli=100, memory_mib=64)
 AGENT = "jc-agent"
 ENGINE_S = 0.1
 """Seconds between two questions to an engine: each starts a program, beside which its jobs run."""
+
+CONTRACT_BENCHES: Mapping[str, tuple[str, ...]] = {
+    "kubernetes": ("kubernetes",),
+    "local": ("local", "local-none"),
+    "ray": ("ray",),
+    "slurm": ("slurm", "slurm-rest"),
+}
+"""Backend → the benches on which it runs the contract; Kubernetes has its own in its folder of tests."""
 
 MARKS = ("JOB_CONSOLE_REPLICA", attempt_network.MARK)
 """Variables that name the attempt of a process."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.node.sandbox.isolation import Isolation
-from tests.jobs.backends.benches import Bench, LocalBench
+from tests.jobs.backends.benches import CONTRACT_BENCHES, Bench, LocalBench
 from tests.jobs.backends.ray_bench import RayBench
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.ray_cluster import RayCluster
@@ -18,7 +18,11 @@ from tests.slurm import Slurm
 OUTSIDE = "/srv" if os.geteuid() == 0 else "/var/tmp"
 """Where a folder lies that jobs see; their /tmp and /var/tmp are their own."""
 
-BENCHES = ("local", "local-none", "slurm", "slurm-rest", pytest.param("ray", marks=pytest.mark.ray))
+BENCHES = [
+    pytest.param(name, marks=pytest.mark.ray if name == "ray" else ())
+    for backend in ("local", "slurm", "ray")
+    for name in CONTRACT_BENCHES[backend]
+]
 """A new backend joins the contract by its name here."""
 
 

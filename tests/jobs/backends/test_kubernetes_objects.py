@@ -11,6 +11,7 @@ from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import AttemptObjects, ClaimState
 from jobs.backends.kubernetes.objects.pods import GATE
+from jobs.backends.kubernetes.refused_fields import find_pointer
 from jobs.facilities import StorageMapping
 from jobs.spec import (
     CodeSource,
@@ -313,7 +314,6 @@ def test_git_code_is_cloned_by_an_init_container_without_its_password() -> None:
         (job(code=CodeSource(uri="ssh://git@git.example/a.git")), "code_elsewhere"),
         (job(code=CodeSource(uri="https://git.example/a.git", branch="--upload-pack=x")), "code_ref"),
         (job(code=CodeSource(uri="https://git.example/a.git", commit="$(id)")), "code_ref"),
-        (job(role(sidecars=(PodContainer(command=("true",)),))), "field"),
         (job(role(resources=Resources(rdma=True))), "field"),
         (job(instance_role="default"), "role_without_network"),
     ],
@@ -360,3 +360,23 @@ def test_two_hundred_replicas_fit_into_a_claim() -> None:
     patch = objects.submission_patch("1")
     assert len(json.dumps(patch)) < 1_000_000
     assert len(pods_of(objects)) == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "pointer"),
+    [
+        ("spec.containers[0].image", "/roles/1/image"),
+        ("spec.containers[0].resources.limits[nvidia.com/gpu]", "/roles/1/resources/gpus"),
+        ("spec.containers[0].resources.requests.memory", "/roles/1/resources/memory_mib"),
+        ("spec.containers[0].resources.limits[cpu]", "/roles/1/resources/cpu_milli"),
+        ("spec.containers[0].resources.requests", "/roles/1/resources"),
+        ("spec.containers[0].env[4].name", "/env"),
+        ("spec.volumes[2].hostPath", "/mounts"),
+        ("spec.initContainers[1].image", "/roles/1/init_containers"),
+        ("spec.affinity.nodeAffinity", "/roles/1/nodes"),
+        ("spec.activeDeadlineSeconds", "/time_limit_s"),
+        ("metadata.labels", ""),
+    ],
+)
+def test_refused_field_of_a_pod_is_found_in_the_job(field: str, pointer: str) -> None:
+    assert find_pointer(field, 1) == pointer

@@ -51,7 +51,5 @@ def _list_unsupported(submission: Submission, config: KubernetesConfig) -> Itera
     if spec.requirements.packages or spec.requirements.directory:
         yield "requirements"
     for role in spec.roles:
-        if role.sidecars:
-            yield "sidecars"
         if role.resources.rdma and not config.rdma_resource:
             yield "rdma"

@@ -136,7 +136,10 @@ def _render_pod(
             **({"runAsNonRoot": True, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid} if uid else {}),
         },
         "initContainers": init,
-        "containers": [_main(submission, config, peers, position, index, mounts)],
+        "containers": [
+            _main(submission, config, peers, position, index, mounts),
+            *_sidecars(submission, config, role, mounts),
+        ],
         "volumes": sources,
         "imagePullSecrets": [{"name": each} for each in _pull_secrets(submission, config)],
         **placement.render(submission, role, config),
@@ -244,8 +247,22 @@ def _init_containers(
         if brought.parts:
             step["volumeMounts"].append({"name": "code", "mountPath": code.PARTS, "readOnly": True})
         found.append(step)
-    for name, container in zip(_container_names(role), role.init_containers, strict=True):
-        found.append(_init_container(submission, config, role, name, container, mounts))
+    for name, container in zip(_container_names(role), role.init_containers, strict=False):
+        found.append(_own_container(submission, config, role, name, container, mounts))
+    return found
+
+
+def _sidecars(
+    submission: Submission, config: KubernetesConfig, role: RoleSpec, mounts: Sequence[Object]
+) -> list[Object]:
+    """Return what runs beside a replica's command, within its limits and without a request of its own."""
+    names = _container_names(role)[len(role.init_containers) :]
+    found = [
+        _own_container(submission, config, role, name, container, mounts)
+        for name, container in zip(names, role.sidecars, strict=True)
+    ]
+    for each in found:
+        each["resources"]["requests"] = {"cpu": "0", "memory": "0"}
     return found
 
 
@@ -275,7 +292,7 @@ def _shell(
     }
 
 
-def _init_container(
+def _own_container(
     submission: Submission,
     config: KubernetesConfig,
     role: RoleSpec,
@@ -283,7 +300,7 @@ def _init_container(
     container: PodContainer,
     mounts: Sequence[Object],
 ) -> Object:
-    """Return an init container of the job file; a value that is a secret's placeholder is a reference."""
+    """Return a container of the job file; a value that is a secret's placeholder is a reference."""
     found = _container(submission, config, role, name, container.image, mounts)
     env: list[Object] = [gate_variable(submission.key)]
     for variable, value in container.env.items():
@@ -301,7 +318,7 @@ def _init_container(
 
 
 def _container_names(role: RoleSpec) -> list[str]:
-    """Return the names in their pod of a role's own init containers, as near to the job file's as may be."""
+    """Return the names in their pod of a role's init containers and sidecars, near to the job file's."""
     names: list[str] = []
     for number, (name, _container) in enumerate(name_containers(role)):
         label = _UNSAFE.sub("-", name.lower())[:50].strip("-")

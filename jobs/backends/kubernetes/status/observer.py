@@ -138,6 +138,7 @@ class Observer:
         if status != before:
             records.write_status(folder, status)
         copied = self._without_uncopied(attempt, folder, record, status)
+        self._delete(attempt, _with_sidecars(pods, record, attempt, copied), None)
         seen = observation.observe(record, copied, stop, folder)
         if is_over and copied != status:
             return seen
@@ -407,6 +408,20 @@ def _alive(pods: Pods, record: AttemptRecord, attempt: AttemptRef, status: Attem
         pods[pod]
         for _role, name, pod in list_pods(record, attempt.key)
         if pod in pods and not status.replicas[name].has_ended
+    ]
+
+
+def _with_sidecars(
+    pods: Pods, record: AttemptRecord, attempt: AttemptRef, status: AttemptStatus
+) -> Sequence[Object]:
+    """Return the pods whose command has ended, and whose sidecars may go on."""
+    return [
+        pods[pod]
+        for _role, name, pod in list_pods(record, attempt.key)
+        if pod in pods
+        and len(pods[pod]["spec"]["containers"]) > 1
+        and status.replicas[name].has_ended
+        and status.replicas[name].exit_code is not None
     ]
 
 

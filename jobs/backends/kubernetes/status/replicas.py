@@ -107,7 +107,7 @@ def read_pod(pod: Object, memory_mib: int, now: float) -> ReplicaStatus:
         ReplicaState.WAITING,
         node=(pod.get("spec") or {}).get("nodeName", ""),
         address=status.get("podIP", ""),
-        is_ready=_has_condition(status, "Ready"),
+        is_ready=bool(main.get("ready")),
         commit=_message(status, CODE),
         checkpoint=_message(status, RESUME),
         removed_at=_removed_at(about),
@@ -262,10 +262,6 @@ def _message(status: Object, name: str) -> str:
 
 def _conditions(status: Object) -> tuple[Object, ...]:
     return tuple(status.get("conditions") or ())
-
-
-def _has_condition(status: Object, kind: str) -> bool:
-    return any(each.get("type") == kind and each.get("status") == "True" for each in _conditions(status))
 
 
 def _last_change(status: Object) -> str | None:

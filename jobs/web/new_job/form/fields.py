@@ -29,6 +29,23 @@ def defaults() -> Mapping[str, str]:
     return values_of(JobSpec(name="-", roles=(RoleSpec(name="-", command="-"),)))
 
 
+def find_input(pointer: str) -> str:
+    """Return the id of the input or list at a pointer into the JobSpec, or the nearest; "" for none."""
+    steps = pointer.split("/")
+    number = next((int(step) for step in steps if step.isdigit()), 0)
+    steps = ["*" if step.isdigit() else step for step in steps]
+    lists = {rows.path: rows.key for rows in ROWS.values()}
+    while len(steps) > 1:
+        path = "/".join(steps)
+        if path in lists:
+            return f"rows-{form_name(lists[path], number)}"
+        for each in FIELDS.values():
+            if each.path == path or each.path.startswith(f"{path}/"):
+                return f"f-{form_name(each.key, number)}"
+        steps.pop()
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class FormField(Hinted):
     """One field.  `off` is why it can't be filled in, and `locked` that a template is why; `hint` is worth

@@ -210,6 +210,18 @@ def test_init_containers_run_in_order_and_share_folders(bench: KubernetesBench) 
     assert log_of(bench.backend, handle) == "one\ntwo\n"
 
 
+def test_sidecar_runs_beside_the_command_and_ends_with_it(bench: KubernetesBench) -> None:
+    stays = PodContainer(name="stays", command=("sh", "-c", "echo up >/mnt/shared/file; sleep 600"))
+    fails = PodContainer(name="fails", command=("sh", "-c", "exit 7"))
+    command = "until [ -s /mnt/shared/file ]; do sleep 0.1; done; cat /mnt/shared/file; exit 3"
+    job = bench.submission(role(command, sidecars=(stays, fails), shared_paths=("/mnt/shared",)), grace_s=1)
+    handle = bench.backend.submit(job)
+    seen = wait_until_over(bench.backend, handle)
+    assert (seen.state, replica(seen).exit_code) == (State.FAILED, 3)
+    assert log_of(bench.backend, handle) == "up\n"
+    wait_for(lambda: not bench.pods(), 60)
+
+
 def test_failed_init_container_fails_the_job_by_its_name(bench: KubernetesBench) -> None:
     failing = PodContainer(name="Fetch data", command=("sh", "-c", "exit 4"))
     seen = wait_until_over(
@@ -350,6 +362,10 @@ def test_dry_run_tells_the_api_servers_refusal_and_starts_nothing(
     assert refused.ok is False
     assert refused.reason is not None
     assert "not a label" in str(refused.reason.params["detail"])
+    assert refused.pointer == "/roles/0/nodes"
+    bad = bench.submission(role(), role(name="other", nodes=NodeChoice(labels={"not a label": "x"})))
+    (refused,) = bench.backend.dry_run(bad)
+    assert refused.pointer == "/roles/1/nodes"
     assert bench.pods() == []
 
 

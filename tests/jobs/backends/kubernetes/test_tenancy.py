@@ -44,7 +44,7 @@ def account(kubernetes: Cluster, namespace: str) -> Iterator[str]:
     kubernetes.kubectl("apply", "-f", str(RBAC))
     bind(kubernetes, namespace)
     yield read_token(kubernetes, "job-console", "job-console")
-    kubernetes.kubectl("delete", "-f", str(RBAC), "--wait=false")
+    kubernetes.kubectl("delete", "-f", str(RBAC))  # and wait: other tests create the same
 
 
 def bind(kubernetes: Cluster, namespace: str) -> None:
@@ -65,6 +65,7 @@ def least(tmp_path: Path, kubernetes: Cluster, namespace: str, account: str) -> 
 
 async def test_least_rights_suffice_for_the_life_of_a_job(least: KubernetesBench) -> None:
     assert least.backend.check().lacking == ()
+    assert least.backend.try_as(Person("alice", 7)) == str(least.config.uid_of(7))
     job = least.submission(role("echo $SECRET; sleep 60"), secret_env={"SECRET": SecretRef(name="a")})
     handle = least.backend.submit(replace(job, secrets={"a": "hunter"}))
     wait_for(lambda: log_of(least.backend, handle) == "hunter\n")

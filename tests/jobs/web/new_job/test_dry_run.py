@@ -55,6 +55,27 @@ def test_dry_run_of_refused_or_waiting_job_shows_reason(people: People) -> None:
     assert "Waiting: no P100 GPU on the cluster." in answered(people, job(gpus=1, gpu_type="P100"))
 
 
+@pytest.mark.parametrize(
+    ("pointer", "input_id"),
+    [
+        ("/roles/1/image", "f-roles-1-image"),
+        ("/roles/0/resources/cpu_milli", "f-roles-0-cpu"),
+        ("/roles/0/nodes", "f-roles-0-nodes-only"),
+        ("/roles/0/init_containers/2", "rows-roles-0-init-containers"),
+        ("/mounts", "rows-mounts"),
+        ("/time_limit_s", "f-time-limit"),
+    ],
+)
+def test_dry_run_finding_about_a_field_leads_to_its_input(
+    people: People, pointer: str, input_id: str
+) -> None:
+    asked(people, job())
+    finding = {"what": "accepted", "ok": False, "detail": "", "reason": None, "pointer": pointer}
+    DryRun.objects.update(state=DryRun.State.DONE, findings=[finding], ended_at=timezone.now())
+    shown = seen(browser(people.owner).get(f"/jobs/form/dry-run/{DryRun.objects.get().pk}"))
+    assert f'href="#{input_id}"' in shown
+
+
 def test_dry_run_unfinished_is_shown_as_queued_or_in_progress(people: People) -> None:
     assert "queued" in asked(people, job())
     DryRun.objects.update(state=DryRun.State.TRYING, begun_at=timezone.now())
