@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import RequestFactory
 
 from console.compression import compress_answers
@@ -18,12 +18,14 @@ GZIP = {"Accept-Encoding": "gzip, deflate"}
 LONG = "a line\n" * 500
 
 
-def answered(response: HttpResponse | StreamingHttpResponse, **headers: str) -> HttpResponse:
-    def view(_request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+Answer = HttpResponse | StreamingHttpResponse
+
+
+def answered(response: Answer, **headers: str) -> HttpResponseBase:
+    def view(_request: HttpRequest) -> Answer:
         return response
 
-    found: HttpResponse = compress_answers(view)(RequestFactory().get("/", headers=headers or GZIP))
-    return found
+    return compress_answers(view)(RequestFactory().get("/", headers=headers or GZIP))
 
 
 def test_page_is_compressed_for_browsers_that_accept_it(people: People) -> None:
@@ -45,7 +47,7 @@ def test_page_is_compressed_for_browsers_that_accept_it(people: People) -> None:
     ],
     ids=["short", "binary", "no-transform", "stream"],
 )
-def test_other_answers_are_sent_as_they_are(response: HttpResponse | StreamingHttpResponse) -> None:
+def test_other_answers_are_sent_as_they_are(response: Answer) -> None:
     assert "Content-Encoding" not in answered(response).headers
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from jobs.dialects import text_renderer
-from jobs.dialects.base import Guess, Parsed, Refused, Rendered
+from jobs.dialects.base import Guess, Parsed, Refused
 from jobs.dialects.common import JsonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.fields import Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.record import Record
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import JobSpec, RoleSpec
 
 JOB = Text(key="job", source="Plain", path="name", required=True, help="Name of the job.")
@@ -39,13 +39,8 @@ class Plain(JsonDialect):
         spec = JobSpec(name=name, roles=(RoleSpec(name="main", command=command),))
         return Parsed(spec, record.unknown({"job", "run"}), findings.notes(source), text=document.text)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        return text_renderer.render(FORM, spec, extras, base)
-
-
-def _values(spec: JobSpec, extras: Mapping[str, object]) -> dict[str, object]:
-    return {"job": spec.name, "run": spec.roles[0].command}
+    def build(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+        return {"job": spec.name, "run": spec.roles[0].command}
 
 
 DIALECT = Plain()
-FORM = text_renderer.Form("plain", DIALECT.parse, _values, text_renderer.write_json, lambda *_values: None)
