@@ -48,14 +48,15 @@ def test_tests_of_sqlite_alone_run_there() -> None:
 
 
 def test_tests_without_database_run_on_postgres_unless_sqlite_has_them() -> None:
-    """Their part runs on PostgreSQL alone; what is in ON_BOTH is run on SQLite too."""
+    """Their part runs on PostgreSQL alone; what is in ON_BOTH is run on SQLite too, which knows as much of them."""
     alone, both = "tests/test_required.py", "tests/console/test_migrations.py"
     assert both in run.ON_BOTH
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", alone, both]
     environ = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
     done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=True)
     assert f"{alone}::" in done.stdout
-    assert both not in done.stdout
+    assert f"{both}::test_database_of_the_first_state" in done.stdout
+    assert f"{both}::test_squashed_migrations_lead" not in done.stdout
 
 
 def test_kill_tests_are_in_folders_run_with_kills() -> None:
