@@ -48,7 +48,7 @@ def test_tests_of_sqlite_alone_run_there() -> None:
 
 
 def test_tests_without_database_run_on_postgres_unless_sqlite_has_them() -> None:
-    """Their part runs on PostgreSQL alone; what is in ON_BOTH is run on SQLite too, which knows as much of them."""
+    """Their part runs on PostgreSQL alone; what is in ON_BOTH is run on SQLite too."""
     alone, both = "tests/test_required.py", "tests/console/test_migrations.py"
     assert both in run.ON_BOTH
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", alone, both]
