@@ -71,7 +71,7 @@ lock: .venv/dev ## Resolve pyproject.toml into the locked files (ARGS=--upgrade 
 	@$(BIN)/uv pip compile $(LOCK) --extra server --group build --extra ldap --output-file requirements-ldap.lock $(ARGS)
 
 COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location --no-wrap \
-  --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'
+  --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'docs/*' --ignore 'tests/*' --ignore 'var/*'
 LOCK := pyproject.toml --quiet --no-config --no-header --universal --python-version 3.11 --generate-hashes
 
 clean: ## Remove the environment and the tools' caches; var/ stays

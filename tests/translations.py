@@ -20,7 +20,8 @@ from console.home import CHECKOUT
 LANGUAGES = ("zh_Hans", "ja")
 DOMAINS = ("django", "djangojs")
 OURS = ("console", "jobs", "quotas")
-COLLECT = ["makemessages", "--no-obsolete", "--ignore", "static/vendor/*", "--ignore", "tests/*"]
+NOT_OURS = ("docs/*", "static/vendor/*", "tests/*")
+COLLECT = ["makemessages", "--no-obsolete", *chain.from_iterable(("--ignore", each) for each in NOT_OURS)]
 
 
 def main() -> int:
