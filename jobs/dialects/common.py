@@ -62,7 +62,7 @@ class JsonDialect(CommonDialect):
 
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
-        form = Form(self.name, self.parse, self.build, text_renderer.write_json, self.patch)
+        form = Form(self.name, self.build, text_renderer.write_json, self.patch)
         return text_renderer.render(form, spec, extras, base)
 
     def read(self, document: Document) -> Source:

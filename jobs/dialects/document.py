@@ -56,7 +56,12 @@ class Document:
     @property
     def parsed(self) -> Parsed:
         """Return the job that the text describes; raises Refused with every problem."""
-        return self._parsed or _parse(self, self._reader)
+        return self._parsed or self.written
+
+    @property
+    def written(self) -> Parsed:
+        """Return the job as the text itself says it, whatever was looked up; raises Refused."""
+        return _parse(self, self._reader)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -29,14 +29,13 @@ OF_THE_TARGET: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The parts of a dialect that `render` needs: reading, and writing by way of JSON values.
+    """The parts of a dialect that `render` needs: writing by way of JSON values.
 
-    `parse` is that of `base.Dialect`, `document` makes what is to be written, `written` its text.  `patched`
-    is the base, which says the first values, made to say the second; None when that can't be done.
+    `document` makes what is to be written, `written` its text.  `patched` is the base, which says the first
+    values, made to say the second; None when that can't be done.
     """
 
     name: str
-    parse: Callable[[Document], Parsed]
     document: Callable[[JobSpec, Mapping[str, object]], JsonObject]
     written: Callable[[JsonObject], str]
     patched: Callable[[Document, JsonObject, JsonObject], str | None]
@@ -74,7 +73,7 @@ def patch_json(
 def _parse_or_none(form: Form, document: Document) -> Parsed | None:
     """Parse the document; None when it is refused."""
     try:
-        return form.parse(document)
+        return document.pin(form.name).written
     except Refused:
         return None
 
@@ -89,7 +88,7 @@ def _patch(form: Form, spec: JobSpec, base: Document, before: Parsed) -> Documen
     after = _parse_or_none(form, patched)
     if after and after.spec == spec:
         return patched
-    fresh = _parse_or_none(form, Document(form.written(wanted)))
+    fresh = _parse_or_none(form, Document(form.written(wanted), form.name))
     return patched if (after and after.spec) == (fresh and fresh.spec) else None
 
 
@@ -99,7 +98,7 @@ def _losses(form: Form, spec: JobSpec, document: Document) -> tuple[Note, ...]:
     Its problems are needs that the person must fill.
     """
     try:
-        said = form.parse(document)
+        said = document.pin(form.name).written
     except Refused as refused:
         return tuple(
             Note("needs_value", each.pointer, {**each.params, "code": each.code, "dialect": form.name})

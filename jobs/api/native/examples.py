@@ -145,7 +145,7 @@ EXAMPLES: Final[Mapping[type[shapes.ApiShape], Mapping[str, Any]]] = {
     DryRunShape: {
         "id": 5,
         "state": "done",
-        "findings": [{"ok": True, "message": "The cluster accepts the job."}],
+        "findings": [{"ok": True, "message": "The cluster accepts the job.", "pointer": ""}],
         "created_at": "2026-11-24T09:00:00Z",
         "ended_at": "2026-11-24T09:00:01Z",
     },

@@ -57,7 +57,7 @@ class DlcParams(CommonDialect):
 
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
-        form = Form(self.name, parser.parse, renderer.build_document, renderer.write, renderer.patch)
+        form = Form(self.name, renderer.build_document, renderer.write, renderer.patch)
         return text_renderer.render(form, spec, extras, base)
 
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:

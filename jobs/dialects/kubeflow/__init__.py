@@ -60,7 +60,7 @@ class Kubeflow(YamlDialect):
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         write = partial(documents.write, as_json=base is not None and documents.is_json(base.text))
-        form = Form(self.name, parser.parse, build_manifest, write, _patch)
+        form = Form(self.name, build_manifest, write, _patch)
         return text_renderer.render(form, spec, extras, base)
 
 

@@ -61,7 +61,7 @@ class OpenPaiV2(YamlDialect):
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`; the text is YAML unless it was JSON."""
         write = partial(renderer.write, as_json=bool(extras.get(parser.JSON)))
-        form = Form(self.name, parser.parse, renderer.build_document, write, renderer.patch)
+        form = Form(self.name, renderer.build_document, write, renderer.patch)
         return text_renderer.render(form, spec, extras, base)
 
     def locate(self, document: Document, pointer: str) -> Position | None:

@@ -13,7 +13,7 @@ from typing import Final
 from jobs.dialects import placeholders, text_renderer
 from jobs.dialects.base import Fix, Rendered
 from jobs.dialects.document import Document
-from jobs.dialects.sbatch import amounts, hosts, launcher, parser, sizes, times, values
+from jobs.dialects.sbatch import amounts, hosts, launcher, sizes, times, values
 from jobs.dialects.sbatch import script as scripts
 from jobs.dialects.sbatch.header import (
     INTERPRETER,
@@ -64,7 +64,7 @@ def _patch(base: Document, before: JsonObject, after: JsonObject) -> str | None:
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a script can't say is noted by its JobSpec path."""
-    return text_renderer.render(Form(NAME, parser.parse, document, _write, _patch), spec, extras, base)
+    return text_renderer.render(Form(NAME, document, _write, _patch), spec, extras, base)
 
 
 def header(document: JsonObject) -> str:
