@@ -127,7 +127,8 @@ def _trigger(point: str) -> None:
         wanted = file.read().strip()
     if os.getpid() == 1:
         _as_first(wanted)
-    os.kill(os.getpid(), signal.SIGSTOP if wanted == "STOP" else signal.SIGKILL)
+    # To this thread: one to the process may be taken by another, and this one would go on for a moment.
+    signal.raise_signal(signal.SIGSTOP if wanted == "STOP" else signal.SIGKILL)
 
 
 def _as_first(wanted: str) -> None:
