@@ -63,6 +63,8 @@ COUNTS: Final = f"for i in $(seq {LINES}); do echo line $i; sleep 0.01; done"
 WHOLE: Final = b"".join(b"line %d\n" % number for number in range(1, LINES + 1))
 LEASED: Final = "submit.before_engine"
 """Where a worker has leased an attempt, and is about to submit it."""
+LOCKED: Final = "admit.before_commit"
+"""Where a worker holds the lock of a cluster's reservations, in a transaction."""
 ASK: Final = "import httpx, sys; print(httpx.get(sys.argv[1], timeout=20, trust_env=False).status_code)"
 
 
@@ -81,9 +83,9 @@ class HostStack(Stack):
         self.base_url = f"http://{host.address}:{self.port}"
         self.run_command = host.enter(self.run_command)
 
-    def frozen(self) -> list[psutil.Process]:
-        """Return the process that has stopped at the fault point, if one has."""
-        return [psutil.Process(int(path.suffix[1:])) for path in self.faults.glob(f"{LEASED}.taken.*")]
+    def frozen(self, point: str = "*") -> list[psutil.Process]:
+        """Return the processes that have stopped at a fault point."""
+        return [psutil.Process(int(path.suffix[1:])) for path in self.faults.glob(f"{point}.taken.*")]
 
     def ask_inside(self, path: str) -> str:
         """Return the status of an answer to the host itself; "" where there is none."""
@@ -272,12 +274,12 @@ def test_console_of_two_hosts_goes_on_while_one_is_cut_off(site: Site) -> None:
     long = site.submit("cut", COUNTS)
     wait_for(lambda: site.state(long) == "RUNNING")
     wait_for(lambda: b"line 100\n" in site.log(long, second.base_url))
-    leased = lease(site, first)
+    jobs = [*freeze(site, first, LEASED), *freeze(site, first, LOCKED)]
     programs = {name: first.pid(name) for name in ("web", "worker-control", "worker-logs", "beat", "watch")}
 
     first.host.cut()
     during = [site.submit(f"during-{number}", "echo done") for number in range(3)]
-    for job in (*leased, *during):  # the other host takes over what this one has leased
+    for job in (*jobs, *during):  # the other host gets the lock, and what this one has leased
         wait_for(lambda job=job: site.state(job) == "SUCCEEDED")  # type: ignore[misc]
     wait_for(lambda: site.state(long) == "SUCCEEDED", 120)
     assert site.log(long) == WHOLE
@@ -298,13 +300,13 @@ def test_console_of_two_hosts_goes_on_while_one_is_cut_off(site: Site) -> None:
     assert {"cut", "during-0", "during-1", "during-2", "mended"} < set(names)
 
 
-def lease(site: Site, host: HostStack) -> list[str]:
-    """Submit jobs until a worker of the host has leased one, and has stopped; return them."""
-    (host.faults / LEASED).write_text("STOP")
+def freeze(site: Site, host: HostStack, point: str) -> list[str]:
+    """Submit jobs until a worker of the host has stopped at the fault point; return them."""
+    (host.faults / point).write_text("STOP")
     jobs: list[str] = []
-    while not host.frozen():
-        jobs.append(site.submit(f"leased-{len(jobs)}", "echo done"))
-        wait_for(lambda: host.frozen() or site.state(jobs[-1]) == "SUCCEEDED")
+    while not host.frozen(point):
+        jobs.append(site.submit(f"{point}-{len(jobs)}", "echo done"))
+        wait_for(lambda: host.frozen(point) or site.state(jobs[-1]) == "SUCCEEDED")
     return jobs
 
 
