@@ -53,7 +53,7 @@ class DumpFailed(Exception):
 
 
 class DatabaseInUse(Exception):
-    """Somebody else uses the database that is to be replaced; the message says who, and what to do."""
+    """Error for a database that is to be replaced and that others use; it says who, and what to do."""
 
 
 def name_of(database: Mapping[str, Any]) -> str:

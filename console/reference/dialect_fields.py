@@ -27,7 +27,7 @@ KEPT_HEAD = ("spelling", "limits", "source")
 
 def page() -> str:
     """Return the whole page."""
-    kept = "\n".join(_kept(name) for name in dialects.NAMES)
+    kept = "\n".join(_list_kept_keys(name) for name in dialects.NAMES)
     return f"{INTRODUCTION}\n## What fills a JobSpec\n\n{table(HEAD, _rows())}\n{kept}"
 
 
@@ -53,7 +53,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
         yield (
             "" if row.path == last else _path(row.path, defaults.get(row.path)),
             name,
-            _spelled(row),
+            _list_spellings(row),
             cell(row.unit),
             code(row.default),
             cell("; ".join(row.limits)),
@@ -63,20 +63,20 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _path(path: str, default: object) -> str:
-    return code(path) if default in (None, "", (), {}) else f"{code(path)} ({code(_shown(default))})"
+    return code(path) if default in (None, "", (), {}) else f"{code(path)} ({code(_format_default(default))})"
 
 
-def _shown(default: object) -> str:
+def _format_default(default: object) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _spelled(row: FieldRow) -> str:
+def _list_spellings(row: FieldRow) -> str:
     return ", ".join(code(each) for each in (row.spelling, *row.aliases))
 
 
-def _kept(name: str) -> str:
+def _list_kept_keys(name: str) -> str:
     rows = [
-        (_spelled(row), cell("; ".join(row.limits)), row.source)
+        (_list_spellings(row), cell("; ".join(row.limits)), row.source)
         for row in dialects.fields(name)
         if not row.path
     ]

@@ -98,7 +98,7 @@ def respond(job: Job, query: Mapping[str, str]) -> HttpResponseBase:
     if "q" in query or query.get("level"):
         return _search(row, query, log_request)
     if query.get("line") or query.get("line_at"):
-        return _line(row, number(query, "line", least=1), number(query, "line_at"))
+        return _locate_line(row, number(query, "line", least=1), number(query, "line_at"))
     if query.get("times"):
         return _times(row, log_request)
     if query.get("download"):
@@ -192,7 +192,7 @@ def explain_bad_search() -> Iterator[None]:
         raise BadSearch(sentence) from error
 
 
-def _line(row: LogStream | None, line: int | None, offset: int | None) -> HttpResponse:
+def _locate_line(row: LogStream | None, line: int | None, offset: int | None) -> HttpResponse:
     """Answer the offset of a line, or the number of the line at an offset; null while it is being counted."""
     if row is None:
         return JsonResponse({"line": 1, "offset": 0})

@@ -1,4 +1,4 @@
-"""What the record and the status files of an attempt's run tell of it, as parts of an `Observation`.
+"""Views of attempts by their records and status files, as parts of an `Observation`.
 
 An engine adds its own word: a subclass tells how the engine lists the job, and how it ended where the files
 don't say.

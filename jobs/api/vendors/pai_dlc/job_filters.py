@@ -30,7 +30,7 @@ MOST_IDS: Final = 100
 _NOT_SEARCHED: Final = "the console does not search jobs by it"
 
 
-def _unsupported(name: str, kind: Kind = Kind.TEXT, note: str = _NOT_SEARCHED) -> Parameter:
+def _refuse_filter(name: str, kind: Kind = Kind.TEXT, note: str = _NOT_SEARCHED) -> Parameter:
     return Parameter(name, kind, support=Support.REFUSED, note=note, since="1.11.6")
 
 
@@ -60,18 +60,18 @@ FILTERS: Final = (
     Parameter("EndTime", Kind.TIME),
     Parameter("ShowOwn", Kind.BOOLEAN, default=False),
     Parameter("FromAllWorkspaces", Kind.BOOLEAN, default=False),
-    _unsupported("Description"),
-    _unsupported("DisplayNameSearchMode", note="DisplayName finds a part of a name"),
-    _unsupported("EnableAssignNode", Kind.BOOLEAN),
-    _unsupported("ImageSearch"),
-    _unsupported("NumericRangeField"),
-    _unsupported("NumericRangeMin", Kind.NUMBER),
-    _unsupported("NumericRangeMax", Kind.NUMBER),
-    _unsupported("PaymentType"),
-    _unsupported("ReasonSearch"),
-    _unsupported("TemplateId"),
-    _unsupported("TimeRangeField", note="StartTime and EndTime are times of creation"),
-    _unsupported("UserCommandSearch"),
+    _refuse_filter("Description"),
+    _refuse_filter("DisplayNameSearchMode", note="DisplayName finds a part of a name"),
+    _refuse_filter("EnableAssignNode", Kind.BOOLEAN),
+    _refuse_filter("ImageSearch"),
+    _refuse_filter("NumericRangeField"),
+    _refuse_filter("NumericRangeMin", Kind.NUMBER),
+    _refuse_filter("NumericRangeMax", Kind.NUMBER),
+    _refuse_filter("PaymentType"),
+    _refuse_filter("ReasonSearch"),
+    _refuse_filter("TemplateId"),
+    _refuse_filter("TimeRangeField", note="StartTime and EndTime are times of creation"),
+    _refuse_filter("UserCommandSearch"),
 )
 
 _COLUMNS: Final[Mapping[str, str]] = {
