@@ -55,22 +55,36 @@ class NodeAddresses(ABC, Generic[Job]):
 
     def of_node(self, node: str) -> str:
         """Return the address of a node, "" where the engine knows no such node."""
-        return self._find(node).address
+        nodes, asked_at = self._cached()
+        if _is_recent(asked_at, is_known=node in nodes):
+            return nodes.get(node, _UNKNOWN).address
+        return self._ask(nodes).get(node, _UNKNOWN).address
 
     def of_job(self, job: Job, node: str) -> str:
-        """Return the address of a node of a job, "" where it is none of the job's."""
-        found = self._find(node)
-        return found.address if found.id and found.id in self._nodes_of(job) else ""
+        """Return the address of a node of a job, "" where it is none of the job's.
 
-    def _find(self, node: str) -> NodeAddress:
+        A node that joined the cluster again has its name and another id: it is asked for anew.
+        """
+        own = self._nodes_of(job)
+        nodes, asked_at = self._cached()
+        if not _is_recent(asked_at, is_known=nodes.get(node, _UNKNOWN).id in own):
+            nodes = self._ask(nodes)
+        found = nodes.get(node, _UNKNOWN)
+        return found.address if found.id in own else ""
+
+    def _cached(self) -> tuple[Mapping[str, NodeAddress], float]:
+        """Return the nodes as the engine told them, and when it was asked."""
         asked_at, nodes = _known.get(self._cluster, (float("-inf"), {}))
-        if time.monotonic() - asked_at >= (CACHE_S if node in nodes else RETRY_S):
-            try:
-                nodes = self._list_nodes()
-            except Unreachable:
-                return nodes.get(node, _UNKNOWN)
-            _known[self._cluster] = time.monotonic(), nodes
-        return nodes.get(node, _UNKNOWN)
+        return nodes, asked_at
+
+    def _ask(self, before: Mapping[str, NodeAddress]) -> Mapping[str, NodeAddress]:
+        """Return the nodes as the engine tells them now, those of `before` where it can't be asked."""
+        try:
+            nodes = self._list_nodes()
+        except Unreachable:
+            return before
+        _known[self._cluster] = time.monotonic(), nodes
+        return nodes
 
     def _nodes_of(self, job: Job) -> frozenset[str]:
         if (nodes := _of_jobs.get((self._cluster, job))) is None:
@@ -83,3 +97,8 @@ class NodeAddresses(ABC, Generic[Job]):
             if nodes:
                 _of_jobs[self._cluster, job] = nodes
         return nodes
+
+
+def _is_recent(asked_at: float, *, is_known: bool) -> bool:
+    """Return whether the engine need not be asked again for a node."""
+    return time.monotonic() - asked_at < (CACHE_S if is_known else RETRY_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from typing import Any
@@ -13,9 +14,11 @@ from jobs.backends.base import Gone, Handle, NotSubmitted, Observation, Unknown,
 from jobs.backends.ray.backend import RayBackend
 from jobs.backends.ray.client import RayClient
 from jobs.backends.ray.config import RayConfig
+from jobs.backends.remote import node_addresses
 from jobs.spec import NodeChoice
 from jobs.states import ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import all_pids, log_of, replica, role, text_of, wait_until_over
+from tests.jobs.backends.beside import run
 from tests.jobs.backends.ray_bench import RayBench
 from tests.ray_cluster import NODES
 from tests.waiting import wait_for
@@ -113,9 +116,13 @@ def test_killed_node_ends_its_replicas_with_a_reason(on_ray: RayBench) -> None:
         on_ray.cluster.start_node("ampere")
 
 
-def test_head_that_restarts_has_forgotten_its_jobs(on_ray: RayBench) -> None:
-    """Away it tells nothing; back it knows no job, and replicas have ended with their driver."""
+def test_head_that_restarts_has_forgotten_its_jobs(on_ray: RayBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Away it tells nothing; back it knows no job, and replicas have ended with their driver.
+
+    Its nodes have their names again, and other ids: replicas on them are entered as before.
+    """
     handle = submit(on_ray)
+    assert asyncio.run(run(on_ray, handle, "echo here"))[0] == "here\n"
     on_ray.cluster.kill_head()
     try:
         with pytest.raises(Unreachable):
@@ -132,3 +139,5 @@ def test_head_that_restarts_has_forgotten_its_jobs(on_ray: RayBench) -> None:
     found = wait_for(seen)
     assert isinstance(found, Observation)
     assert (found.state, replica(found).state) == (State.FAILED, ReplicaState.FAILED)
+    monkeypatch.setattr(node_addresses, "RETRY_S", 0.0)  # which are long over where a person restarts a head
+    assert asyncio.run(run(on_ray, submit(on_ray), "echo here"))[0] == "here\n"

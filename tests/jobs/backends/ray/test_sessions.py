@@ -78,8 +78,8 @@ async def test_replica_is_entered_by_listener_and_its_ports_are_reached(on_ray: 
 
 async def test_session_on_node_without_bundle_of_the_job_is_refused(on_ray: RayBench) -> None:
     handle = on_ray.backend.submit(on_ray.submission(role("echo up; exec sleep 600")))
-    await asyncio.to_thread(wait_for, lambda: log_of(on_ray.backend, handle))
     started = on_ray.attempt(handle) / "run-1" / "started" / "worker-0"
+    await asyncio.to_thread(wait_for, started.exists)
     node, rest = started.read_text().split(" ", 1)
     started.write_text(f"{'ampere' if node == 'titans' else 'titans'} {rest}")
     with pytest.raises(NoEntry) as refused:
