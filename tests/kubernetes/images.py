@@ -14,10 +14,10 @@ from pathlib import Path
 from tests.bare_machine import debootstrap
 
 BASE = "localhost/base:12"
-"""Debian with a shell, Python and git, which containers that prepare a job need too."""
+"""Debian with a shell, Python, pip and git, which containers that prepare a job need too."""
 PAUSE = "localhost/pause:1"
 """A single program that sleeps: it has no shell."""
-PACKAGES = ("python3", "git", "ca-certificates")
+PACKAGES = ("python3", "python3-pip-whl", "git", "ca-certificates")
 PATH = "PATH=/usr/local/bin:/usr/bin:/bin"
 USELESS = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.backends.settings import mark as _
 from jobs.backends.support import (
+    LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     OPTIONS_OF_MEMORY,
     Fate,
@@ -27,6 +28,7 @@ _RESOURCES: Final = f"{_JOBS}::test_replica_has_the_requested_resources"
 _VARIABLES: Final = f"{_JOBS}::test_variables_and_secrets_arrive_unchanged"
 _NODES: Final = f"{_JOBS}::test_job_runs_on_allowed_nodes_alone"
 _INIT: Final = f"{_JOBS}::test_init_containers_run_in_order_and_share_folders"
+_PACKAGES: Final = f"{_JOBS}::test_packages_are_installed_before_the_command"
 _LIMIT: Final = f"{_JOBS}::test_warning_signal_comes_before_the_time_limit"
 _CODE: Final = f"{_OBJECTS}::test_git_code_is_cloned_by_an_init_container_without_its_password"
 
@@ -110,8 +112,12 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "code.uri": honour(
         _CODE, _("Repositories by HTTPS, and uploads of up to 8 MB; archives and object stores are rejected.")
     ),
-    "code.submodules": _refuse(_("Submodules are not fetched.")),
-    "requirements": _refuse(_("Install packages in the image or in the command.")),
+    "code.submodules": honour(
+        f"{_OBJECTS}::test_submodules_are_cloned_and_only_the_own_host_gets_the_login",
+        _("The login is used for the repository's own host alone."),
+    ),
+    "requirements": honour(_PACKAGES, _("The image needs Python with pip.")),
+    "requirements.directory": honour(_PACKAGES, LIBRARY_FILES),
     "software": approximate(
         _("Modules and environments must be in the image."),
         "jobs/backends/staging/test_software.py::test_bccl_and_rdma_set_their_variables",

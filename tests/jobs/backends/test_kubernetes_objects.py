@@ -1,6 +1,8 @@
 """The objects of an attempt, as they are given to the API server."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from jobs.spec import (
 )
 from jobs.states import ReasonCode
 from jobs.trees import Entry, Kind, Supplied, Tree
+from tests.jobs.backends.local import goods
 
 
 def make_config(**settings: Any) -> KubernetesConfig:
@@ -306,6 +309,46 @@ def test_git_code_is_cloned_by_an_init_container_without_its_password() -> None:
     assert step["image"] == "registry.example/git:1"
     assert (values["CODE_URI"], values["CODE_USER"]) == ("https://git.example/a.git", "bob")
     assert (values["CODE_REF"], values["CODE_PATH"]) == ("dev", "/job/src")
+
+
+def test_submodules_are_cloned_and_only_the_own_host_gets_the_login(tmp_path: Path) -> None:
+    """The init container's script, with the address of a folder in place of a server's."""
+    source = CodeSource(uri="https://bob:$SECRET:git@git.example:8443/a.git", submodules=True)
+    made = render(job(code=source), secrets={"git": "hunter"})
+    step = pods_of(made)[0]["spec"]["initContainers"][0]
+    env = {each["name"]: each["value"].replace("$$", "$") for each in step["env"] if "value" in each}
+    goods.repository(tmp_path / "inner")
+    goods.repository(tmp_path / "outer")
+    modules = '[submodule "lib"]\npath = lib\nurl = ../inner\n'
+    (tmp_path / "outer" / ".gitmodules").write_text(modules)
+    commit = goods.git(tmp_path / "inner", "rev-parse", "old")
+    goods.git(tmp_path / "outer", "update-index", "--add", "--cacheinfo", f"160000,{commit},lib")
+    goods.commit_all(tmp_path / "outer", "lib")
+    (tmp_path / "tmp").mkdir()
+    place = {
+        "CODE_URI": f"file://{tmp_path}/outer",
+        "CODE_PATH": str(tmp_path / "code"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "JOB_CONSOLE_GIT_PASSWORD": "hunter",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "protocol.file.allow",  # which is for this test: a server's is https
+        "GIT_CONFIG_VALUE_0": "always",
+        "PATH": os.environ["PATH"],
+    }
+    script = step["command"][-1].replace("$$", "$").replace("/dev/termination-log", str(tmp_path / "said"))
+    subprocess.run(["sh", "-c", script], env={**env, **place}, check=True)
+    assert (tmp_path / "code/lib/file").read_text() == "one\n"
+    assert (tmp_path / "said").read_text().strip() == goods.git(tmp_path / "outer", "rev-parse", "HEAD")
+    (written,) = (tmp_path / "tmp").glob("*/.gitconfig")
+    settings = subprocess.run(
+        ["git", "config", "--file", str(written), "--get-regexp", "^credential"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert settings.stdout.startswith("credential.https://git.example:8443.helper ")
+    assert len(settings.stdout.splitlines()) == 1
+    assert "hunter" not in written.read_text()
 
 
 @pytest.mark.parametrize(

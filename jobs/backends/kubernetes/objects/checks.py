@@ -48,8 +48,6 @@ def _secret_names(submission: Submission) -> Iterator[str]:
 def _list_unsupported(submission: Submission, config: KubernetesConfig) -> Iterator[str]:
     """Yield the fields of the job that have no meaning here, but change what it does."""
     spec = submission.spec
-    if spec.requirements.packages or spec.requirements.directory:
-        yield "requirements"
     for role in spec.roles:
         if role.resources.rdma and not config.rdma_resource:
             yield "rdma"

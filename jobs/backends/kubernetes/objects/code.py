@@ -29,15 +29,15 @@ PASSWORD: Final = "JOB_CONSOLE_GIT_PASSWORD"  # noqa: S105 a variable
 
 CLONE: Final = r"""set -eu
 umask 022
-export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 HOME=/tmp
-git init -q "$CODE_PATH"
-cd "$CODE_PATH"
-git config core.hooksPath /dev/null
-git config http.followRedirects false
+export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 HOME="$(mktemp -d)"
+git config --global core.hooksPath /dev/null
+git config --global http.followRedirects false
 if [ -n "${JOB_CONSOLE_GIT_PASSWORD:-}" ]; then
-  git config credential.helper \
+  git config --global "credential.$CODE_HOST.helper" \
     '!f() { echo "username=$CODE_USER"; echo "password=$JOB_CONSOLE_GIT_PASSWORD"; }; f'
 fi
+git init -q "$CODE_PATH"
+cd "$CODE_PATH"
 git remote add origin "$CODE_URI"
 if [ -n "$CODE_COMMIT" ]; then
   git fetch -q --depth 1 origin "$CODE_COMMIT" || git fetch -q origin "${CODE_REF:-HEAD}"
@@ -46,9 +46,11 @@ else
   git fetch -q --depth 1 origin "${CODE_REF:-HEAD}"
   git -c advice.detachedHead=false checkout -q FETCH_HEAD
 fi
-git config --unset-all credential.helper || true
+if [ -n "$CODE_SUBMODULES" ]; then git submodule --quiet update --init --recursive; fi
 git rev-parse HEAD >/dev/termination-log
 """
+"""The login is for the repository's own host: a submodule may name another one."""
+
 UNPACK: Final = """\
 set -eu
 mkdir -p "$CODE_PATH"
@@ -88,8 +90,6 @@ def plan_code(submission: Submission) -> Code | None:
         raise refusal("code_address", place=shown)
     if parts.scheme not in ("https", "http"):
         raise refusal("code_elsewhere", place=shown)
-    if source.submodules:
-        raise refusal("field", field="submodules")
     check_ref(source)
     path = mount_paths.locate(source.path or folder_name(shown))
     env = {
@@ -98,6 +98,8 @@ def plan_code(submission: Submission) -> Code | None:
         "CODE_REF": source.branch,
         "CODE_COMMIT": source.commit,
         "CODE_USER": parts.username or "git",
+        "CODE_HOST": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+        "CODE_SUBMODULES": "1" if source.submodules else "",
     }
     secret = placeholders.reference(parts.password or "") or ""
     return Code(path, CLONE, env, secret=secret, is_git=True)

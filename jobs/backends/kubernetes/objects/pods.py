@@ -23,16 +23,21 @@ from jobs.backends.kubernetes.objects.volumes import Object, Volume, list_volume
 from jobs.backends.staging import software
 from jobs.dialects import placeholders
 from jobs.node.frameworks import mpi, registry
-from jobs.node.staging import mount_paths
+from jobs.node.staging import mount_paths, pip
 from jobs.node.staging.mount_paths import WORK
+from jobs.node.staging.mount_specs import PackageSpec
 from jobs.node.supervisor import checkpoints
-from jobs.spec import PodContainer, RoleSpec, name_containers
+from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
 
 MAIN: Final = "main"
 """The container that runs a replica's command."""
 CODE: Final = "job-console-code"
 RESUME: Final = "job-console-resume"
+PACKAGES: Final = "job-console-packages"
 """Init containers of the console's own."""
+
+ABOUT: Final = "JOB_CONSOLE_PACKAGES"
+"""Tells whoever looks at the pod what its init container installs."""
 
 GATE: Final = "APP_ID"
 """The key of the claim without which no container of the attempt starts."""
@@ -44,6 +49,7 @@ RESUME_FILE: Final = f"{WORK}/.job-console-resume"
 LAUNCH: Final = f"""\
 if [ -s {RESUME_FILE} ]; then {checkpoints.RESUME_VARIABLE}=$(cat {RESUME_FILE}); \
 export {checkpoints.RESUME_VARIABLE}; fi
+if [ -n "${{{pip.BIN}:-}}" ]; then export PATH="${pip.BIN}:$PATH"; fi
 exec 2>&1
 if command -v bash >/dev/null; then exec bash -c "$1"; fi
 exec sh -c "$1"
@@ -169,6 +175,8 @@ def _main(
     variables = replica_variables(spec, peers, position, index, submission.job_id)
     if config.checkpoint_class and not submission.is_check:
         variables = {checkpoints.VARIABLE: mount_paths.CHECKPOINTS, **variables}
+    if packages_of(spec) is not None:
+        variables |= pip.visible(variables, WORK)
     container: Object = {
         "name": MAIN,
         "image": role.image or config.image,
@@ -176,11 +184,9 @@ def _main(
         "workingDir": WORK,
         "envFrom": [{"configMapRef": {"name": submission.key}}],
         "env": [
-            gate_variable(submission.key),
             {"name": "PAI_CONTAINER_HOST_IP", **_POD_IP},
             {"name": "PAI_CURRENT_CONTAINER_IP", **_POD_IP},
-            *({"name": name, "value": escape(value)} for name, value in variables.items()),
-            *(secret_variable(submission.key, name) for name in secret_values(submission)),
+            *_variables(submission, variables),
         ],
         "resources": render_resources(role, config),
         "volumeMounts": list(mounts),
@@ -190,6 +196,15 @@ def _main(
         port = peers.ports[position][role.ports[0].label][0]
         container["readinessProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 2, "failureThreshold": 1}
     return container
+
+
+def _variables(submission: Submission, variables: Mapping[str, str]) -> list[Object]:
+    """Return the variables of a container that has the job's secrets."""
+    return [
+        gate_variable(submission.key),
+        *({"name": name, "value": escape(value)} for name, value in variables.items()),
+        *(secret_variable(submission.key, name) for name in secret_values(submission)),
+    ]
 
 
 _POD_IP: Final = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
@@ -247,9 +262,37 @@ def _init_containers(
         if brought.parts:
             step["volumeMounts"].append({"name": "code", "mountPath": code.PARTS, "readOnly": True})
         found.append(step)
+    if (packages := packages_of(submission.spec)) is not None:
+        found.append(_installer(submission, config, role, packages, mounts))
     for name, container in zip(_container_names(role), role.init_containers, strict=False):
         found.append(_own_container(submission, config, role, name, container, mounts))
     return found
+
+
+def packages_of(spec: JobSpec) -> PackageSpec | None:
+    """Return the libraries that are installed before the command, None for none."""
+    asked = spec.requirements
+    if not (asked.packages or asked.directory):
+        return None
+    return PackageSpec(asked.packages, mount_paths.locate(asked.directory) if asked.directory else "")
+
+
+def _installer(
+    submission: Submission,
+    config: KubernetesConfig,
+    role: RoleSpec,
+    packages: PackageSpec,
+    mounts: Sequence[Object],
+) -> Object:
+    """Return the container that installs libraries for the role's own Python, by the job's own settings."""
+    variables = {**pip.configuration(), **submission.spec.env, **role.env, ABOUT: pip.about(packages)}
+    return {
+        **_container(submission, config, role, PACKAGES, "", mounts),
+        "command": ["/bin/sh", "-c", *map(escape, pip.arguments(packages, WORK))],
+        "envFrom": [{"configMapRef": {"name": submission.key}}],
+        "env": _variables(submission, variables),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
 
 
 def _sidecars(
@@ -322,7 +365,7 @@ def _container_names(role: RoleSpec) -> list[str]:
     names: list[str] = []
     for number, (name, _container) in enumerate(name_containers(role)):
         label = _UNSAFE.sub("-", name.lower())[:50].strip("-")
-        is_free = label and label not in (*names, MAIN, CODE, RESUME)
+        is_free = label and label not in (*names, MAIN, CODE, RESUME, PACKAGES)
         names.append(label if is_free else f"init-{number}-{len(names)}")
     return names
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
-from jobs.backends.kubernetes.objects.pods import CODE, RESUME
+from jobs.backends.kubernetes.objects.pods import CODE, PACKAGES, RESUME
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
 from jobs.backends.remote.records import AttemptRecord, RoleRecord
@@ -122,6 +122,9 @@ def observe_held(record: AttemptRecord, folder: Path) -> Observation:
     return seen.with_version()
 
 
+_STEPS: Final = {CODE: "code", PACKAGES: "packages"}
+"""Init containers of the console's own, as reasons name what they do."""
+
 _UNSEEN: Final = ReplicaStatus(ReplicaState.WAITING)
 
 
@@ -133,10 +136,10 @@ def _explain_waiting(every: Sequence[ReplicaStatus]) -> tuple[Reason, Phase]:
         params: Params = {"kubernetes": placeless.word, "detail": placeless.detail}
         return Reason(ReasonCode.ENGINE_QUEUE, params), Phase.QUEUING
     for each in waiting:
-        if each.step == CODE:
-            return Reason(ReasonCode.STARTING, {"step": "code", "about": ""}), Phase.ENV_PREPARING
         if each.step and each.step != RESUME:
-            return Reason(ReasonCode.STARTING, {"step": "init", "about": each.step}), Phase.ENV_PREPARING
+            step = _STEPS.get(each.step, "init")
+            about = each.about if each.step in _STEPS else each.step
+            return Reason(ReasonCode.STARTING, {"step": step, "about": about}), Phase.ENV_PREPARING
         if each.word and each.detail:
             params = {"kubernetes": each.word, "detail": each.detail}
             return Reason(ReasonCode.STARTING, params), Phase.ENV_PREPARING

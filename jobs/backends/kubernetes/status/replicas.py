@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from jobs.backends.kubernetes.objects.pods import CODE, MAIN, RESUME
+from jobs.backends.kubernetes.objects.pods import ABOUT, CODE, MAIN, PACKAGES, RESUME
 from jobs.states import Params, Reason, ReasonCode, ReplicaState
 
 Object = Mapping[str, Any]
@@ -49,7 +49,8 @@ _SHORT: Final = re.compile(r"Insufficient (?P<resource>[A-Za-z0-9./_-]+)")
 class ReplicaStatus:
     """One replica, as its pod tells, or as it was recorded.
 
-    `word` is the engine's word while it waits, `detail` its text; `address` is the pod's.  `commit` and
+    `word` is the engine's word while it waits, `detail` its text; `step` is the init container that runs, and
+    `about` what that brings; `address` is the pod's.  `commit` and
     `checkpoint` are what the init containers found.  `removed_at` is when somebody has asked for the pod's
     deletion.  Times are seconds since the epoch by the node's clock.
     """
@@ -66,6 +67,7 @@ class ReplicaStatus:
     commit: str = ""
     checkpoint: str = ""
     step: str = ""
+    about: str = ""
     word: str = ""
     detail: str = ""
     removed_at: float | None = None
@@ -191,10 +193,15 @@ def _failed_init(status: Object) -> Reason | None:
         code = int(ended.get("exitCode") or 0)
         if not code:
             continue
-        error = _short(ended.get("message")) or str(ended.get("reason", ""))
+        message = str(ended.get("message") or "").strip()
+        if container["name"] == PACKAGES:  # whose message is what the installer has said at last
+            message = message.rpartition("\n")[2]
+        error = _short(message) or str(ended.get("reason", ""))
         params: Params = {"error": error, "exit_code": code}
         if container["name"] == CODE:
             return Reason(ReasonCode.CODE_FAILED, params)
+        if container["name"] == PACKAGES:
+            return Reason(ReasonCode.REQUIREMENTS_FAILED, params)
         if container["name"] == RESUME:
             return Reason(ReasonCode.MOUNT_FAILED, {"error": error})
         return Reason(ReasonCode.INIT_CONTAINER_FAILED, {"container": container["name"], **params})
@@ -210,7 +217,7 @@ def _with_waiting_reason(
             waiting = each if each.get("reason") != "PodInitializing" else waiting
             break
         if (container.get("state") or {}).get("running"):
-            found = replace(found, step=container["name"])
+            found = replace(found, step=container["name"], about=_about(pod, container["name"]))
             break
     word, message = str(waiting.get("reason", "")), _short(waiting.get("message"))
     scheduled = next((each for each in _conditions(status) if each.get("type") == "PodScheduled"), {})
@@ -229,6 +236,14 @@ def _with_waiting_reason(
         reason = Reason(code, {"error": message or word, "exit_code": None})
         return replace(found, state=ReplicaState.FAILED, reason=reason, ended_at=now)
     return replace(found, word=word if found.node else "", detail=message)
+
+
+def _about(pod: Object, step: str) -> str:
+    """Return what an init container of the console's own brings, "" for others."""
+    containers = (pod.get("spec") or {}).get("initContainers") or ()
+    variables = next((each.get("env") or () for each in containers if each["name"] == step), ())
+    wanted = {CODE: "CODE_URI", PACKAGES: ABOUT}.get(step)
+    return next((str(each.get("value") or "") for each in variables if each["name"] == wanted), "")
 
 
 def _queue_word(scheduled: Object) -> str:

@@ -16,6 +16,7 @@ from jobs.spec import (
     NodeChoice,
     PodContainer,
     Port,
+    Requirements,
     Resources,
     SecretRef,
 )
@@ -23,6 +24,7 @@ from jobs.states import Phase, ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, replica, role, wait_until_over
 from tests.jobs.backends.kubernetes_bench import KubernetesBench
+from tests.jobs.backends.local.goods import wheel
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import wait_for
 
@@ -276,6 +278,26 @@ def test_uploaded_code_is_in_the_working_folder(bench: KubernetesBench, tmp_path
     handle = bench.backend.submit(job)
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
     assert log_of(bench.backend, handle) == "hello from upload\n"
+
+
+def test_packages_are_installed_before_the_command(bench: KubernetesBench) -> None:
+    """By the pip of the image, from the place that the job itself names; what it says is the reason."""
+    wheel(bench.judge)
+    wheel(bench.judge, "other")
+    (bench.judge / "requirements.txt").write_text("other==1.0\n")
+    wheels = Mount(uri=str(bench.judge), path="/mnt/wheels")
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/mnt/wheels"}
+    asked = Requirements(packages=("tiny==1.0",), directory="/mnt/wheels")
+    command = "tiny-says; python3 -c 'import other; other.main()'"
+    wanted = bench.submission(role(command), mounts=(wheels,), env=env, requirements=asked)
+    handle = bench.backend.submit(wanted)
+    assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+    assert log_of(bench.backend, handle) == "tiny says hello\nother says hello\n"
+    absent = Requirements(packages=("absent==1.0",))
+    wanted = bench.submission(role(), mounts=(wheels,), env=env, requirements=absent)
+    seen = wait_until_over(bench.backend, bench.backend.submit(wanted))
+    assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.REQUIREMENTS_FAILED)
+    assert seen.reason.params["error"] == "ERROR: No matching distribution found for absent==1.0"
 
 
 def test_requested_port_is_ready_when_something_listens(bench: KubernetesBench) -> None:
