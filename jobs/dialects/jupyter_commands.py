@@ -1,9 +1,10 @@
 """Commands that start a Jupyter anybody could use, and the same command made safe.
 
 The SCM page's sample is the model: quotes escaped once too often, an empty token, every address, every
-origin.  The fixed command listens on the loopback address, takes its token from the environment
-(`JUPYTER_TOKEN`, which notebook 5.3 to 7 and Jupyter Server all read, and which no process list shows)
-and lets the console's gateway in under its own host name.
+origin.  The fixed command listens where the backend's connections come from: the loopback address, or that
+of the node where the console has to come by the network.  It takes its token from the environment
+(`JUPYTER_TOKEN`, which notebook 5.3 to 7 and Jupyter Server all read, and which no process list shows) and
+lets the console's gateway in under its own host name.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jobs.dialects.patterns import compile_pattern
 TOKEN_VARIABLE: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 - the variable's name
 """Where a backend puts the token that the endpoint's link carries."""
 
+LISTENS: Final = "--ip=${JOB_CONSOLE_ENDPOINT_IP:-127.0.0.1}"
 PREFIX: Final = f'export JUPYTER_TOKEN="${TOKEN_VARIABLE}"; '
 
 _BLANK: Final = r"(?:[ \t]++|\\\r?\n)++"
@@ -230,12 +232,13 @@ def _faults(options: Sequence[_Option]) -> Iterator[str]:
 
 def _make_safe(options: Sequence[_Option]) -> Iterator[Splice]:
     """Take out every option that lets people in; let the gateway in where the token stood."""
+    listens = "" if any(option.name == "ip" for option in options) else f" {LISTENS}"
     for option in options:
         if option.name == "token":
             app = "ServerApp" if option.app in {"ServerApp", "IdentityProvider"} else "NotebookApp"
-            yield option.start, option.end, f"--{app}.allow_remote_access=True"
+            yield option.start, option.end, f"--{app}.allow_remote_access=True{listens}"
         elif option.name == "ip":
-            yield option.start, option.end, option.to_text("127.0.0.1")
+            yield option.start, option.end, LISTENS
         elif option.name == "base_url" and option.value not in {"", "/"}:
             yield from _requote([option] if option.literal else [])
         else:

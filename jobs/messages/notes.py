@@ -168,7 +168,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
 _FIXED: Final = _("Jupyter would have been accessible to others (%(findings)s). %(mended)s")
 _REQUOTED: Final = _("Quotes in Jupyter's options were part of the values; fixed.")
 _SAFE: Final = _(
-    "The fixed command listens on the loopback address and requires a token, which is part of the link."
+    "The fixed command listens only where the console reaches it and requires a token, which is part of the "
+    "link."
 )
 _FINDINGS: Final = {
     "token_empty": _("no token"),

@@ -66,7 +66,7 @@ def submit(page: Page, *, keep_original: bool) -> None:
     paste(page, JUPYTER)
     box = page.get_by_label("Keep the original command")
     expect(page.locator(".diff-old")).to_contain_text("--ip 0.0.0.0")
-    expect(page.locator(".diff-new")).to_contain_text("--ip=127.0.0.1")
+    expect(page.locator(".diff-new")).to_contain_text("--ip=${JOB_CONSOLE_ENDPOINT_IP:-127.0.0.1}")
     box.set_checked(keep_original)
     page.get_by_role("button", name="Submit").click()
     state(page, "Running", START_S)
@@ -119,7 +119,7 @@ def test_new_job_page_shows_fixes_after_a_delayed_earlier_check(page: Page) -> N
 
 def test_fixed_jupyter_job_opens_from_its_link_and_runs_a_cell(page: Page, stack: Stack) -> None:
     submit(page, keep_original=False)
-    expect(page.locator("#command-1")).to_contain_text("--ip=127.0.0.1")
+    expect(page.locator("#command-1")).to_contain_text("--ip=${JOB_CONSOLE_ENDPOINT_IP:-127.0.0.1}")
     link = page.get_by_role("link", name="Open jupyter")
     expect(link).to_be_visible(timeout=START_S * SECONDS)
     with page.context.expect_page() as opening:

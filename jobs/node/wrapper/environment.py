@@ -73,6 +73,9 @@ PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
 ENDPOINTS: Final = "JOB_CONSOLE_ENDPOINTS"
 """Names the file in which the job announces ports (`jobs.node.supervisor.announced_ports`)."""
 
+ENDPOINT_IP: Final = "JOB_CONSOLE_ENDPOINT_IP"
+"""Names the address at which an endpoint has to listen for the console to reach it."""
+
 MOST_BYTES: Final = 512 * 1024
 LONGEST: Final = 96 * 1024
 """An exec takes strings up to 128 KiB, and a quarter of the stack limit (2 MiB) in all; this leaves
@@ -291,6 +294,7 @@ def _container(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[st
         "PAI_CONTAINER_ID": f"{plan.key}-{place.name}",
         "PAI_CONTAINER_HOST_IP": ip,
         "PAI_CURRENT_CONTAINER_IP": ip,
+        ENDPOINT_IP: "127.0.0.1" if plan.network else ip,
         "PAI_CONTAINER_HOST_PORT": http,
         "PAI_CURRENT_CONTAINER_PORT": http,
         "PAI_CONTAINER_SSH_PORT": ssh,

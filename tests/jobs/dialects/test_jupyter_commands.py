@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dialects import jupyter_commands
-from jobs.dialects.jupyter_commands import PREFIX, fix_command
+from jobs.dialects.jupyter_commands import LISTENS, PREFIX, fix_command
 from tests.ports import free_port
 from tests.waiting import wait_for
 
@@ -32,7 +32,7 @@ def test_jupyter_command_of_scm_page_is_fixed() -> None:
     assert fixed is not None
     assert fixed.command == (
         'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
-        f"--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST {LETS_IN}"
+        f"{LISTENS} --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST {LETS_IN}"
     )
     assert set(fixed.findings) == {"token_empty", "listens_everywhere", "any_origin", "literal_quotes"}
 
@@ -40,37 +40,37 @@ def test_jupyter_command_of_scm_page_is_fixed() -> None:
 @pytest.mark.parametrize(
     ("command", "fixed"),
     [
-        ("jupyter lab --LabApp.token=''", f"jupyter lab {LETS_IN}"),
-        ("jupyter-lab --NotebookApp.token= --ip=*", f"jupyter-lab {LETS_IN} --ip=127.0.0.1"),
-        ("python3 -m notebook --NotebookApp.token ''", f"python3 -m notebook {LETS_IN}"),
-        ("python -m jupyter lab --NotebookApp.token=''", f"python -m jupyter lab {LETS_IN}"),
+        ("jupyter lab --LabApp.token=''", f"jupyter lab {LETS_IN} {LISTENS}"),
+        ("jupyter-lab --NotebookApp.token= --ip=*", f"jupyter-lab {LETS_IN} {LISTENS}"),
+        ("python3 -m notebook --NotebookApp.token ''", f"python3 -m notebook {LETS_IN} {LISTENS}"),
+        ("python -m jupyter lab --NotebookApp.token=''", f"python -m jupyter lab {LETS_IN} {LISTENS}"),
         (
             "jupyter server --ServerApp.token='' --ServerApp.password=''",
-            "jupyter server --ServerApp.allow_remote_access=True",
+            f"jupyter server --ServerApp.allow_remote_access=True {LISTENS}",
         ),
         (
             "jupyter server --IdentityProvider.token=''",
-            "jupyter server --ServerApp.allow_remote_access=True",
+            f"jupyter server --ServerApp.allow_remote_access=True {LISTENS}",
         ),
         (
             "cd /w && exec nohup jupyter notebook --NotebookApp.token='' > log 2>&1 &",
-            f"cd /w && exec nohup jupyter notebook {LETS_IN} > log 2>&1 &",
+            f"cd /w && exec nohup jupyter notebook {LETS_IN} {LISTENS} > log 2>&1 &",
         ),
         (
             'pip install jupyter && X=1 jupyter notebook --NotebookApp.token="" --NotebookApp.base_url="/a"',
-            f'pip install jupyter && X=1 jupyter notebook {LETS_IN} --NotebookApp.base_url="/a"',
+            f'pip install jupyter && X=1 jupyter notebook {LETS_IN} {LISTENS} --NotebookApp.base_url="/a"',
         ),
         (
             "jupyter notebook \\\n  --NotebookApp.token='' \\\n  --ip 0.0.0.0\n",
-            f"jupyter notebook \\\n  {LETS_IN} \\\n  --ip=127.0.0.1\n",
+            f"jupyter notebook \\\n  {LETS_IN} \\\n  {LISTENS}\n",
         ),
         (
             "if true; then jupyter notebook --NotebookApp.token='' --NotebookApp.disable_check_xsrf=True; fi",
-            f"if true; then jupyter notebook {LETS_IN}; fi",
+            f"if true; then jupyter notebook {LETS_IN} {LISTENS}; fi",
         ),
         (
             r"jupyter notebook --NotebookApp.token=\"\" --NotebookApp.base_url=\"/a\"",
-            f"jupyter notebook {LETS_IN} --NotebookApp.base_url=/a",
+            f"jupyter notebook {LETS_IN} {LISTENS} --NotebookApp.base_url=/a",
         ),
     ],
 )

@@ -63,7 +63,8 @@ def test_scm_jupyter_sample_is_accepted_and_its_command_fixable() -> None:
     fixed = V1.apply_fixes(Document(text), [note.fix])
     assert V1.parse(Document(fixed)).spec.roles[0].command == (
         'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
-        "--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST --NotebookApp.allow_remote_access=True"
+        "--ip=${JOB_CONSOLE_ENDPOINT_IP:-127.0.0.1} --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST "
+        "--NotebookApp.allow_remote_access=True"
     )
     assert [old for old, new in zip(text.splitlines(), fixed.splitlines(), strict=True) if old != new] == [
         next(line for line in text.splitlines() if '"command"' in line)

@@ -141,5 +141,6 @@ def test_fixed_command_note_names_its_faults() -> None:
     note = Note("command_mended", params={"findings": "token_empty,any_origin"})
     assert messages.note_message(note) == (
         "Jupyter would have been accessible to others (no token, requests from any website allowed). The "
-        "fixed command listens on the loopback address and requires a token, which is part of the link."
+        "fixed command listens only where the console reaches it and requires a token, which is part of the "
+        "link."
     )

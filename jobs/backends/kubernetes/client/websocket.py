@@ -59,7 +59,9 @@ async def open_socket(
     except (OSError, InvalidHandshake, InvalidURI) as error:
         raise Unreachable(f"{connection.server}{path}: {error}") from error
     raw = made.transport.get_extra_info("socket")
-    for level, option, value in KEEPALIVE:
+    for level, option, value in (
+        KEEPALIVE if raw else ()
+    ):  # which is gone where the server has closed it by now
         raw.setsockopt(level, option, value)
     return made
 

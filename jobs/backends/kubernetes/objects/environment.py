@@ -23,6 +23,7 @@ from jobs.node.network.names import join_name, label_roles
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper.environment import (
+    ENDPOINT_IP,
     ENDPOINTS,
     FIXED,
     INDEX_VARIABLES,
@@ -113,6 +114,7 @@ def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
         "LOGNAME": person,
         "PAI_WORK_DIR": WORK,
         ENDPOINTS: f"{WORK}/{announced_ports.NAME}",
+        ENDPOINT_IP: "127.0.0.1",
         "MASTER_ADDR": job.master_address,
         "MASTER_PORT": job.master_port(),
     }

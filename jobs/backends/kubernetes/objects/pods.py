@@ -59,6 +59,12 @@ exec sh -c "$1"
 Its errors go where its output goes: a container's two streams keep no order between them.
 """
 
+LISTENS: Final = (
+    'grep -qE " (0100007F|0{8}|0{32}|0{24}01000000|0{16}FFFF00000100007F):$1 [0-9A-F]+:[0-9A-F]+ 0A " '
+    "/proc/net/tcp /proc/net/tcp6 2>/dev/null"
+)
+"""Whether something in the pod listens where port-forward connects to: at all addresses or the loopback's."""
+
 FIND_CHECKPOINT: Final = f"""\
 cd "${checkpoints.VARIABLE}" || exit 1
 is_complete() {{
@@ -194,7 +200,12 @@ def _main(
     }
     if role.ports:
         port = peers.ports[position][role.ports[0].label][0]
-        container["readinessProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 2, "failureThreshold": 1}
+        command = ["/bin/sh", "-c", LISTENS, "sh", f"{port:04X}"]
+        container["readinessProbe"] = {
+            "exec": {"command": command},
+            "periodSeconds": 2,
+            "failureThreshold": 1,
+        }
     return container
 
 

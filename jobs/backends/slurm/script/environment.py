@@ -25,6 +25,7 @@ from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports, checkpoints
 from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
+    ENDPOINT_IP,
     FIXED,
     INDEX_VARIABLES,
     LOCATION_VARIABLES,
@@ -139,7 +140,7 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     yield f"export RANK=$(({job.count_before(place)} + SLURM_PROCID))"
     own = registry.own_variables(spec.framework, "$RANK", "$((RANK == 0))", job.roles[place].processes)
     yield from (f"export {name}={value}" for name, value in own.items())
-    for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP"):
+    for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP", ENDPOINT_IP):
         yield f"export {name}=${{!own}}"
     for name in ("PAI_CONTAINER_HOST_PORT", "PAI_CURRENT_CONTAINER_PORT"):
         yield f"export {name}={http}"

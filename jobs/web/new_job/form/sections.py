@@ -296,6 +296,7 @@ VARIABLES: Final[tuple[tuple[str, Words], ...]] = (
     ("PAI_CURRENT_TASK_ROLE_MEM_MB", gettext_lazy("memory of this replica, in MiB")),
     ("PAI_TASK_ROLE_LIST", gettext_lazy("names of all roles, comma-separated")),
     ("PAI_CONTAINER_HOST_IP", gettext_lazy("address of this replica's node")),
+    ("JOB_CONSOLE_ENDPOINT_IP", gettext_lazy("address at which endpoints listen")),
     ("PAI_CONTAINER_SSH_PORT", gettext_lazy("SSH port")),
     ("PAI_WORK_DIR", gettext_lazy("working folder of this replica")),
     ("CHECKPOINT_DIR", gettext_lazy("folder that outlives the job's attempts")),
