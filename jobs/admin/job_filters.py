@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
@@ -89,8 +89,8 @@ class OwnerFilter(admin.SimpleListFilter):
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        unfinished = Job.objects.filter(is_unfinished())
-        people = User.objects.filter(pk__in=unfinished.values("owner")).order_by("username")
+        unfinished = Job.objects.filter(owner=OuterRef("pk"), state__in=sorted(set(State) - FINAL))
+        people = User.objects.filter(Exists(unfinished)).order_by("username")  # an index for each of them
         return [(name, name) for name in people.values_list("username", flat=True)[:MOST_OWNERS]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
