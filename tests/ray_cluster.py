@@ -134,7 +134,11 @@ class RayCluster:
         )
         with (self.base / f"{name}.log").open("wb") as log:
             self.nodes[name] = subprocess.Popen(
-                self._command(*words), env=self.environment(), stdout=log, stderr=log, start_new_session=True
+                [*self._on_own_disk(name), *self._command(*words)],
+                env=self.environment(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         wait_for(lambda: name in self.living(), START_S, interval=0.3)
 
@@ -231,6 +235,29 @@ class RayCluster:
             return [root, *root.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
+
+    def _on_own_disk(self, name: str) -> list[str]:
+        """Return what runs a node's Ray with a session folder of its own, as on another machine.
+
+        Nodes that share it remove each other's unpacked packages.
+        """
+        if os.geteuid():
+            return []
+        own, shared = self.base / name, self.base / "t"
+        own.mkdir(exist_ok=True)
+        mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+        return [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            mount,
+            "sh",
+            str(own),
+            str(shared),
+        ]
 
     def _command(self, *words: str) -> list[str]:
         ray = str(self.python.with_name("ray"))

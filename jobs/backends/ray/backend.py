@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,7 +108,8 @@ class RayBackend(FolderBackend):
         if not handles:
             return {}
         jobs = {job.submission_id: job for job in self._client.list_jobs()}
-        seen = {handle: self._observe(handle, jobs.get(handle)) for handle in handles}
+        find_head = cache(self._client.find_head)
+        seen = {handle: self._observe(handle, jobs.get(handle), find_head) for handle in handles}
         for handle, found in seen.items():
             if isinstance(found, Observation) and found.state in TERMINAL:
                 self._close(handle)
@@ -229,7 +231,7 @@ class RayBackend(FolderBackend):
             raise Unknown(f"Ray has another job with the submission id {request['submission_id']}")
 
     def _write_files(self, submission: Submission, folder: Path, mounts: planner.NodeMounts) -> None:
-        bundles = self._check_room(submission)
+        bundles, head = self._check_room(submission), self._find_head()
         plan = planner.make_plan(submission, self._config, mounts)
         resumed = self._prepare_checkpoints(submission) if mounts.checkpoints else None
         given = planner.render_given(submission, self._config, plan, bundles, resumed)
@@ -237,6 +239,7 @@ class RayBackend(FolderBackend):
         attempts.write_text(folder / planner.PLAN, given)
         attempts.write_text(folder / "secrets", secrets)
         attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
+        attempts.write_text(folder / states.HEAD, head)
         if resumed is not None:
             attempts.write_text(folder / states.RESUMED, json.dumps(resumed.dump()))
         for tree in {code.tree for code in plan.codes if code.tree}:
@@ -258,6 +261,13 @@ class RayBackend(FolderBackend):
         required = [capacity.require(ask, role.nodes, nodes) for ask, role in pairs]
         capacity.place_replicas(list(zip(asks, required, strict=True)), nodes)
         return required
+
+    def _find_head(self) -> str:
+        """Return the id of the cluster's head.  Raises NotSubmitted."""
+        try:
+            return self._client.find_head()
+        except Unreachable as error:
+            raise NotSubmitted.not_sent(error) from error
 
     def _count_placed_later(self, nodes: Sequence[NodeCapacity], placed: set[str]) -> None:
         """Count attempts as used that were submitted and have no placement group yet."""
@@ -290,14 +300,16 @@ class RayBackend(FolderBackend):
 
     # --- observation ----------------------------------------------------------------------------------------
 
-    def _observe(self, handle: Handle, job: RayJob | None) -> Observation | Gone | Unseen:
+    def _observe(
+        self, handle: Handle, job: RayJob | None, find_head: Callable[[], str]
+    ) -> Observation | Gone | Unseen:
         folder = self._find_folder(handle)
         record = read_record(folder) if folder else None
         if folder is None or record is None:
             return Gone.GONE
         if job is not None and job.is_active and not (folder / "claim").exists():
             self._admit_relay(folder, handle)
-        return states.observe(folder, record, job)
+        return states.observe(folder, record, job, find_head)
 
     def _admit_relay(self, folder: Path, handle: Handle) -> None:
         """Read from the driver's log which token its relay has, as soon as it says so."""

@@ -70,7 +70,10 @@ class RayJob:
 
 @dataclass(frozen=True, slots=True)
 class RayNode:
-    """A node: its id, name, address, and whole resources and labels in Ray's words."""
+    """A node: its id, name, address, and whole resources and labels in Ray's words.
+
+    A head that is started anew has another id.
+    """
 
     node_id: str
     name: str
@@ -79,6 +82,7 @@ class RayNode:
     why: str
     resources: Mapping[str, float]
     labels: Mapping[str, str] = field(default_factory=dict)
+    is_head: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +169,14 @@ class RayClient:
                 str(each.get("state_message") or ""),
                 each.get("resources_total") or {},
                 each.get("labels") or {},
+                bool(each.get("is_head_node")),
             )
             for each in self._rows("nodes")
         ]
+
+    def find_head(self) -> str:
+        """Return the id of the head that lives, "" where Ray tells none.  Raises Unreachable."""
+        return next((each.node_id for each in self.list_nodes() if each.is_head and each.is_alive), "")
 
     def list_bundles(self) -> Iterator[Bundle]:
         """Yield the bundles of placement groups that have their nodes.  Raises Unreachable."""

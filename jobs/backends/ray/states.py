@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,17 +27,28 @@ MISSED: Final = "missed"
 LATE_S: Final = 30.0
 """Ends may be on their way from the nodes for so long after Ray's job."""
 
+HEAD: Final = "head"
+"""In an attempt's folder: the id of the head to which it was submitted."""
+
+RESTARTED_S: Final = 60.0
+"""Nodes end so long after they have lost their head, by Ray's own gcs_rpc_server_reconnect_timeout_s."""
+
 PLACING, PREPARING = "PLACING", "PREPARING"
 """Words for a job that waits at Ray: for its placement group, and for its driver."""
 
-LOST, RUNTIME_ENV = "DRIVER_LOST", "DRIVER_FAILED"
-"""Words for a job whose driver was killed, or could not begin."""
+LOST, RUNTIME_ENV, RESTARTED = "DRIVER_LOST", "DRIVER_FAILED", "HEAD_LOST"
+"""Words for a job whose driver was killed, could not begin, or is gone with its head."""
 
 _LONGEST: Final = 500
 
 
-def observe(folder: Path, record: AttemptRecord, job: RayJob | None) -> Observation | Gone:
-    """Return the observation of an attempt; `job` is None where Ray answered and knows none."""
+def observe(
+    folder: Path, record: AttemptRecord, job: RayJob | None, find_head: Callable[[], str]
+) -> Observation | Gone:
+    """Return the observation of an attempt; `job` is None where Ray answered and knows none.
+
+    A head that was started anew knows no earlier job: nothing of one goes on once its nodes have ended, too.
+    """
     view = _RayAttempt(folder, record, status_files.read_run(folder, RUN), RUN, job)
     if view.found.over:
         return view.observe_ended()
@@ -45,17 +57,23 @@ def observe(folder: Path, record: AttemptRecord, job: RayJob | None) -> Observat
     names = {name for _role, _index, name in record.replicas()}
     all_ended = names <= view.found.ends.keys()
     if job is None and not all_ended:
-        return Gone.GONE
-    if not all_ended and view.found.begun and not _is_late(folder):
+        head, earlier = find_head(), (attempts.read_text(folder / HEAD) or "").strip()
+        if not head or not earlier or head == earlier:
+            return Gone.GONE
+        if not _is_late(folder, RESTARTED_S):
+            return view.observe_active()
+        attempts.create(folder / "claim", RESTARTED)  # which no driver may take any more
+        return view.observe_ended()
+    if not all_ended and view.found.begun and not _is_late(folder, LATE_S):
         return view.observe_active()
     return view.observe_ended()
 
 
-def _is_late(folder: Path) -> bool:
-    """Return whether Ray's job was seen ended long enough ago."""
+def _is_late(folder: Path, patience_s: float) -> bool:
+    """Return whether Ray's job was first seen ended, or missing, so long ago."""
     attempts.create(folder / MISSED, f"{time.time():.3f}")
     since = attempts.read_text(folder / MISSED)
-    return since is not None and time.time() > float(since) + LATE_S
+    return since is not None and time.time() > float(since) + patience_s
 
 
 def has_ended(folder: Path) -> bool:
@@ -104,11 +122,13 @@ class _RayAttempt(AttemptView):
     def explain_missing_end(self) -> Outcome:
         """See `AttemptView`."""
         job = self.job
-        message = job.message.strip().splitlines() if job else []
+        if job is None:
+            return State.FAILED, Reason(ReasonCode.NODE_LOST, {"node": None, "ray": RESTARTED})
+        message = job.message.strip().splitlines()
         params: Params = {
             "ray": LOST if self.found.begun else RUNTIME_ENV,
             "error": message[-1].strip()[:_LONGEST] if message else "",
-            "exit_code": job.exit_code if job else None,
+            "exit_code": job.exit_code,
         }
         code = ReasonCode.WRAPPER_LOST if self.found.begun else ReasonCode.START_FAILED
         return State.FAILED, Reason(code, params)

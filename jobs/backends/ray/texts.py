@@ -18,6 +18,7 @@ _WAITING: Final[Mapping[str, str]] = {
 }
 
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "HEAD_LOST": (_("The Ray cluster was restarted and no longer has the job."),),
     "DRIVER_LOST": (_("Ray ended the job's driver: %(error)s"), _("Ray ended the job's driver.")),
     "DRIVER_FAILED": (
         _("Ray could not start the job's driver: %(error)s"),

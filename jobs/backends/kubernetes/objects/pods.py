@@ -200,9 +200,9 @@ def _main(
     }
     if role.ports:
         port = peers.ports[position][role.ports[0].label][0]
-        command = ["/bin/sh", "-c", LISTENS, "sh", f"{port:04X}"]
+        probe = ["/bin/sh", "-c", LISTENS, "sh", f"{port:04X}"]
         container["readinessProbe"] = {
-            "exec": {"command": command},
+            "exec": {"command": probe},
             "periodSeconds": 2,
             "failureThreshold": 1,
         }

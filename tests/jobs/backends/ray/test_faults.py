@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.backends.base import Gone, Handle, NotSubmitted, Observation, Unknown, Unreachable
+from jobs.backends.base import Handle, NotSubmitted, Unknown, Unreachable
 from jobs.backends.ray.backend import RayBackend
 from jobs.backends.ray.client import RayClient
 from jobs.backends.ray.config import RayConfig
@@ -130,14 +130,8 @@ def test_head_that_restarts_has_forgotten_its_jobs(on_ray: RayBench, monkeypatch
         wait_for(lambda: not on_ray.processes("sleep"))
     finally:
         on_ray.cluster.restart()
-
-    def seen() -> Observation | Gone | None:
-        found = on_ray.backend.observe([handle])[handle]
-        return found if isinstance(found, Observation) else None
-
     assert set(on_ray.cluster.living()) >= set(NODES)
-    found = wait_for(seen)
-    assert isinstance(found, Observation)
+    found = wait_until_over(on_ray.backend, handle)
     assert (found.state, replica(found).state) == (State.FAILED, ReplicaState.FAILED)
     monkeypatch.setattr(node_addresses, "RETRY_S", 0.0)  # which are long over where a person restarts a head
     assert asyncio.run(run(on_ray, submit(on_ray), "echo here"))[0] == "here\n"
