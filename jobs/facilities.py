@@ -117,7 +117,7 @@ class Facilities:
     that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.  `hdfs` are
     the namenodes whose HTTP interface the settings name.  `roles` tells that jobs get credentials of their
     role also without a network of their own, `image_roles` that jobs in containers do.  `operators` are the
-    kinds of operators as which jobs may run.
+    kinds of operators that the cluster serves.
     """
 
     images: bool

@@ -31,9 +31,10 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.kubernetes import nodes, preview, rights, served, sessions
+from jobs.backends.kubernetes import discovery, nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef, core_path
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.follower import Follower
@@ -43,7 +44,6 @@ from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
 from jobs.backends.kubernetes.objects.kubeflow import choose_kind
 from jobs.backends.kubernetes.objects.pods import checkpoint_name, name_main
-from jobs.backends.kubernetes.served import Served
 from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.backends.kubernetes.status import records
 from jobs.backends.kubernetes.status.observation import log_path
@@ -254,7 +254,7 @@ class KubernetesBackend:
         except (ApiError, Expired) as error:
             raise Unreachable(str(error)) from error
         inventory = nodes.read_inventory(found, pods, self._config)
-        operators = self._find_served(api).names
+        operators = self._find_operators(api).names
         return replace(inventory, facilities=replace(self._config.facilities(), operators=operators))
 
     def forget(self, handle: Handle) -> None:
@@ -288,21 +288,21 @@ class KubernetesBackend:
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
         try:
-            known = self._find_served(self._api)
+            known = self._find_operators(self._api)
         except Unreachable:
-            known = Served()
+            known = Operators()
         return preview.render(submission, self._config, known)
 
     def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
         """See `base.Trying`.  The API server checks a pod of each role, with its quotas and policies."""
         masked = preview.mask_secrets(submission)
         api = self._api
-        return list(preview.dry_run(api, masked, self._config, self._find_served(api), self.inventory))
+        return list(preview.dry_run(api, masked, self._config, self._find_operators(api), self.inventory))
 
     def check(self) -> CheckReport:
         """See `base.Checking`.  The console's rights are asked for one by one."""
         api = self._api
-        known = self._find_served(api, anew=True)
+        known = self._find_operators(api, anew=True)
         found = self.inventory()
         lacking = rights.find_lacking(api, self._config, known)
         return CheckReport(tuple(node.name for node in found.nodes if node.schedulable), tuple(lacking))
@@ -321,7 +321,7 @@ class KubernetesBackend:
         claim = submitter.find_claim(attempt)
         if claim is not None and attempt_objects.state_of(claim) is not ClaimState.PREPARING:
             return
-        record, known = read_record(self._folder(attempt)), self._find_served(api)
+        record, known = read_record(self._folder(attempt)), self._find_operators(api)
         kind, queue = choose_kind(submission.spec, self._config, known)
         if record is not None:  # whoever wrote it may know other operators, and observers read it
             kind, queue = BY_NAME.get(record.kind), queue if record.kind else ""
@@ -336,9 +336,9 @@ class KubernetesBackend:
         fault("kubernetes.recorded")
         submitter.submit(attempt, objects, claim)
 
-    def _find_served(self, api: Api, *, anew: bool = False) -> Served:
+    def _find_operators(self, api: Api, *, anew: bool = False) -> Operators:
         """Return what operators the cluster has, by an answer of lately or `anew`.  Raises Unreachable."""
-        find = served.discover if anew else served.find_served
+        find = discovery.discover if anew else discovery.find_operators
         try:
             return find(api, self._config.connection().server)
         except ApiError as error:

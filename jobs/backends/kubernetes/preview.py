@@ -20,6 +20,7 @@ from jobs.backends.base import (
 from jobs.backends.kubernetes import nodes
 from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.handles import AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects import checks
@@ -27,7 +28,6 @@ from jobs.backends.kubernetes.objects.environment import Peers, replica_variable
 from jobs.backends.kubernetes.objects.kubeflow import choose_kind
 from jobs.backends.kubernetes.objects.pods import secret_values
 from jobs.backends.kubernetes.objects.volumes import Volume, list_volumes
-from jobs.backends.kubernetes.served import Served
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.spec import RoleSpec
 
@@ -40,14 +40,14 @@ def mask_secrets(submission: Submission) -> Submission:
     return previews.mask_secrets(submission, checks.list_secrets(submission))
 
 
-def render(submission: Submission, config: KubernetesConfig, served: Served) -> base.RenderedJob:
+def render(submission: Submission, config: KubernetesConfig, operators: Operators) -> base.RenderedJob:
     """Return what each role's pods are given, and their first pod or what makes it, as that is created.
 
     Raises Refused.
     """
     submission = mask_secrets(submission)
     spec = submission.spec
-    kind, queue = choose_kind(spec, config, served)
+    kind, queue = choose_kind(spec, config, operators)
     objects = attempt_objects.render(submission, config, kind, queue)
     peers = Peers.of(submission, config, kind)
     created = [objects.owned[-1]] * len(spec.roles) if kind else objects.pods
@@ -99,13 +99,13 @@ def dry_run(
     api: Api,
     submission: Submission,
     config: KubernetesConfig,
-    served: Served,
+    operators: Operators,
     inventory: Callable[[], Inventory],
 ) -> Iterator[DryRunCheck]:
     """Yield whether the API server takes a pod of each role, and whether there is room now."""
     attempt = AttemptRef(config.namespace_of(submission.workspace), submission.key)
     try:
-        objects = attempt_objects.render(submission, config, *choose_kind(submission.spec, config, served))
+        objects = attempt_objects.render(submission, config, *choose_kind(submission.spec, config, operators))
         Submitter(api, config).try_pods(attempt, objects)
     except (Refused, NotSubmitted) as refused:
         pointer = str(refused.reason.params.get("pointer", ""))

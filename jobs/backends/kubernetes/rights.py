@@ -8,7 +8,7 @@ from typing import Any, Final
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.served import Served
+from jobs.backends.kubernetes.discovery import Operators
 
 CLUSTER: Final = (("nodes", "get list"), ("pods", "list watch"), ("namespaces", "list"))
 """Resources of the whole cluster, and the verbs on them."""
@@ -52,7 +52,7 @@ def list_namespaces(api: Api, config: KubernetesConfig) -> list[str]:
     return sorted(name for name in found if name.startswith(config.namespace_prefix))
 
 
-def find_lacking(api: Api, config: KubernetesConfig, served: Served) -> Iterator[str]:
+def find_lacking(api: Api, config: KubernetesConfig, operators: Operators) -> Iterator[str]:
     """Yield what an admin has to repair.  Raises Unreachable."""
     try:
         yield from (text for resource, verbs in CLUSTER for text in _ask(api, "", resource, verbs))
@@ -62,8 +62,8 @@ def find_lacking(api: Api, config: KubernetesConfig, served: Served) -> Iterator
         if not namespaces and not config.create_namespaces:
             yield f"No namespace begins with {config.namespace_prefix}: create one for each workspace."
         for namespace in namespaces[:_MOST_NAMESPACES]:
-            operators = (OPERATORS[name] for name in served.names if name in OPERATORS)
-            for resource, verbs in (*NAMESPACED, *operators):
+            found = (OPERATORS[name] for name in operators.names if name in OPERATORS)
+            for resource, verbs in (*NAMESPACED, *found):
                 yield from _ask(api, namespace, resource, verbs)
     except ApiError as error:
         raise Unreachable(str(error)) from error

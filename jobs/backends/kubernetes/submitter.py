@@ -9,13 +9,13 @@ from typing import Any, Final
 from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import discover
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
 from jobs.backends.kubernetes.objects.kubeflow import job_path
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
 from jobs.backends.kubernetes.refused_fields import find_pointer
-from jobs.backends.kubernetes.served import discover
 from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.faults import fault
 

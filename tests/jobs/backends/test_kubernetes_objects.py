@@ -8,12 +8,12 @@ import pytest
 
 from jobs.backends.base import Person, Refused, Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import AttemptObjects, ClaimState
 from jobs.backends.kubernetes.objects.kubeflow import choose_kind
 from jobs.backends.kubernetes.objects.pods import GATE
 from jobs.backends.kubernetes.refused_fields import find_pointer
-from jobs.backends.kubernetes.served import Served
 from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.facilities import StorageMapping
 from jobs.spec import (
@@ -386,7 +386,7 @@ def test_refused_field_of_a_pod_is_found_in_the_job(field: str, pointer: str) ->
     assert find_pointer(field, 1) == pointer
 
 
-SERVED = Served(frozenset(BY_NAME), "v1beta2")
+ALL_OPERATORS = Operators(frozenset(BY_NAME), "v1beta2")
 MAY_FAIL = CompletionPolicy(min_failed=None)
 
 
@@ -410,9 +410,9 @@ MAY_FAIL = CompletionPolicy(min_failed=None)
 def test_job_goes_as_its_frameworks_kind_where_that_can_hold_it(
     framework: Framework | None, roles: tuple[RoleSpec, ...], kind: str | None
 ) -> None:
-    chosen, _queue = choose_kind(job(*roles, framework=framework), make_config(), SERVED)
+    chosen, _queue = choose_kind(job(*roles, framework=framework), make_config(), ALL_OPERATORS)
     assert (chosen and chosen.name) == kind
-    assert choose_kind(job(*roles, framework=framework), make_config(), Served()) == (None, "")
+    assert choose_kind(job(*roles, framework=framework), make_config(), Operators()) == (None, "")
 
 
 def test_object_of_a_kind_waits_in_the_queue_of_its_label_or_of_the_settings() -> None:
@@ -420,7 +420,7 @@ def test_object_of_a_kind_waits_in_the_queue_of_its_label_or_of_the_settings() -
     config = make_config(local_queue="site", priority_classes={"9": "high"})
     for tags, expected in (({}, "site"), ({label: "team"}, "team")):
         wanted = job(role(replicas=2), tags=tags, priority=9, time_limit_s=60, **spec)
-        kind, queue = choose_kind(wanted, config, SERVED)
+        kind, queue = choose_kind(wanted, config, ALL_OPERATORS)
         made = attempt_objects.render(make(wanted), config, kind, queue).owned[-1]
         assert made["metadata"]["labels"][label] == expected
         assert made["spec"]["runPolicy"] == {
@@ -430,7 +430,7 @@ def test_object_of_a_kind_waits_in_the_queue_of_its_label_or_of_the_settings() -
             "schedulingPolicy": {"priorityClass": "high"},
             "suspend": True,
         }
-    assert choose_kind(job(**spec), config, Served(frozenset(BY_NAME)))[1] == ""
+    assert choose_kind(job(**spec), config, Operators(frozenset(BY_NAME)))[1] == ""
 
 
 def test_templates_of_a_kind_have_what_the_pods_of_a_plain_job_have() -> None:

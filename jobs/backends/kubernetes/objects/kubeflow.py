@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import KUEUE, Operators
 from jobs.backends.kubernetes.handles import AttemptRef
-from jobs.backends.kubernetes.served import KUEUE, Served
 from jobs.dialects.kubeflow import keys, kinds, renderer
 from jobs.dialects.kubeflow.kinds import JobKind
 from jobs.node.frameworks.job import find_leader
@@ -51,15 +51,15 @@ PLAIN: Final[Mapping[str, Callable[[JobKind, JobSpec], bool]]] = {
 """Why a job whose kind is served goes as plain pods, and when."""
 
 
-def choose_kind(spec: JobSpec, config: KubernetesConfig, served: Served) -> tuple[JobKind | None, str]:
+def choose_kind(spec: JobSpec, config: KubernetesConfig, operators: Operators) -> tuple[JobKind | None, str]:
     """Return the kind as which a job goes, and the queue of Kueue in which it waits, "" for none.
 
     The kind is one of those that the cluster serves; None for plain pods, which wait in no queue.
     """
     kind = next((each for each in kinds.KINDS if each.framework is spec.framework), None)
-    if kind is None or kind.name not in served.kinds or any(holds(kind, spec) for holds in PLAIN.values()):
+    if kind is None or kind.name not in operators.kinds or any(holds(kind, spec) for holds in PLAIN.values()):
         return None, ""
-    return kind, spec.tags.get(QUEUE_LABEL, config.local_queue) if served.kueue else ""
+    return kind, spec.tags.get(QUEUE_LABEL, config.local_queue) if operators.kueue else ""
 
 
 def name_roles(kind: JobKind | None, roles: Sequence[tuple[str, int]]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from jobs.backends.base import Gone, Observation, Unreachable, Unseen
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import KUEUE, find_operators
 from jobs.backends.kubernetes.handles import KEY_LABEL, AttemptRef, pod_name
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.log_file import read_position
@@ -21,9 +22,8 @@ from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.kubeflow import QUEUE_LABEL, name_roles
 from jobs.backends.kubernetes.objects.pods import name_main
-from jobs.backends.kubernetes.served import KUEUE, find_served
 from jobs.backends.kubernetes.sessions import ContainerRef
-from jobs.backends.kubernetes.status import observation, operators, records, replicas
+from jobs.backends.kubernetes.status import observation, operator_jobs, records, replicas
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
 from jobs.backends.kubernetes.status.signals import send_signal
@@ -326,7 +326,7 @@ class Observer:
         if (job := self._submitter.find_job(attempt, kind)) is None:
             return
         is_queued = QUEUE_LABEL in (job["metadata"].get("labels") or {})
-        told = operators.read_job(job, self._find_workload(attempt) if is_queued else None, self._now)
+        told = operator_jobs.read_job(job, self._find_workload(attempt) if is_queued else None, self._now)
         for name in waiting:
             if told.has_ended or (name in missing and not found[name].uid):
                 found[name] = told
@@ -334,7 +334,7 @@ class Observer:
 
     def _find_workload(self, attempt: AttemptRef) -> Object | None:
         """Return what Kueue has of an attempt, None for nothing."""
-        version = find_served(self._api, self._config.connection().server).kueue
+        version = find_operators(self._api, self._config.connection().server).kueue
         if version and attempt.namespace not in self._workloads:
             items = self._api.list(f"/apis/{KUEUE}/{version}/namespaces/{attempt.namespace}/workloads").items
             owners = ((each, each["metadata"].get("ownerReferences") or ()) for each in items)
@@ -418,7 +418,7 @@ class Observer:
         if words:
             return words[-1]
         workload = self._find_workload(attempt)
-        if workload is not None and (word := operators.explain_eviction(workload)):
+        if workload is not None and (word := operator_jobs.explain_eviction(workload)):
             return word
         if not seen.node:
             return "Deleted"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Gone, Handle, Observation, ReplicaRef, Submission, Unreachable
-from jobs.backends.kubernetes import served
+from jobs.backends.kubernetes import discovery
 from jobs.backends.kubernetes.backend import KubernetesBackend
 from jobs.backends.kubernetes.client.api import ApiError
 from jobs.backends.sessions import SessionKind, SessionRequest
@@ -35,10 +35,11 @@ REDUCE = f"python3 -c {shlex.quote(ALL_REDUCE)}"
 HELLO = 'echo "Hello World from $PAI_CURRENT_TASK_ROLE_NAME $PAI_TASK_INDEX, rank $RANK of $WORLD_SIZE"'
 
 
-def serves(kubernetes: Cluster, count: int) -> bool:
-    """Whether so many kinds are known to be served, now that they have changed."""
+def serves(kubernetes: Cluster, count: int, *, kueue: bool = False) -> bool:
+    """Whether so many kinds are known to be served, and Kueue, now that they have changed."""
     with suppress(ApiError, Unreachable):
-        return len(served.discover(kubernetes.api, kubernetes.server).kinds) == count
+        found = discovery.discover(kubernetes.api, kubernetes.server)
+        return len(found.kinds) == count and bool(found.kueue) == kueue
     return False
 
 
@@ -361,11 +362,9 @@ def test_operator_that_fails_a_job_before_its_pods_is_the_reason(
 def kueue(kubernetes: Cluster, operator: TrainingOperator) -> Iterator[str]:
     """The path of Kueue's Workloads: its schema is there, and the tests say what it would."""
     with install(kubernetes.api, "kueue.x-k8s.io"):
-        wait_for(lambda: served.discover(kubernetes.api, kubernetes.server).kueue)
+        wait_for(lambda: serves(kubernetes, 3, kueue=True))
         yield "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
-    wait_for(
-        lambda: serves(kubernetes, 3) and not served.find_served(kubernetes.api, kubernetes.server).kueue
-    )
+    wait_for(lambda: serves(kubernetes, 3))
 
 
 def tell(bench: KubernetesBench, path: str, **conditions: tuple[str, str]) -> None:

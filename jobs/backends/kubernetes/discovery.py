@@ -11,12 +11,12 @@ from jobs.dialects.kubeflow import kinds
 
 KUEUE: Final = "kueue.x-k8s.io"
 
-KEPT_S: Final = 600
-"""So long an answer is used: an operator is installed once, and jobs are submitted all the time."""
+KEPT_S: Final = 60
+"""So long an answer is used: operators are installed seldom, and jobs are submitted all the time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Operators:
     """The names of Kubeflow's kinds, and the version of Kueue's API, "" for none."""
 
     kinds: frozenset[str] = frozenset()
@@ -28,23 +28,23 @@ class Served:
         return (*sorted(self.kinds), *(["Kueue"] if self.kueue else []))
 
 
-_known: Final[dict[str, tuple[float, Served]]] = {}
+_known: Final[dict[str, tuple[float, Operators]]] = {}
 """The server's address → when it was asked, and its answer."""
 
 
-def find_served(api: Api, server: str) -> Served:
+def find_operators(api: Api, server: str) -> Operators:
     """Return what a cluster serves, from an answer of lately.  Raises ApiError or Unreachable."""
-    asked_at, served = _known.get(server, (0.0, Served()))
-    return served if time.monotonic() - asked_at < KEPT_S and asked_at else discover(api, server)
+    asked_at, operators = _known.get(server, (0.0, Operators()))
+    return operators if time.monotonic() - asked_at < KEPT_S and asked_at else discover(api, server)
 
 
-def discover(api: Api, server: str) -> Served:
+def discover(api: Api, server: str) -> Operators:
     """Return what a cluster serves now.  Raises ApiError or Unreachable."""
     groups = {each["name"]: each for each in api.get("/apis").get("groups") or ()}
     versions = {each["groupVersion"] for group in groups.values() for each in group["versions"]}
     resources = api.get(f"/apis/{kinds.V1}")["resources"] if kinds.V1 in versions else ()
     names = {each["kind"] for each in resources} & kinds.BY_NAME.keys()
     kueue = groups[KUEUE]["preferredVersion"]["version"] if KUEUE in groups else ""
-    served = Served(frozenset(names), kueue)
-    _known[server] = time.monotonic(), served
-    return served
+    operators = Operators(frozenset(names), kueue)
+    _known[server] = time.monotonic(), operators
+    return operators
