@@ -116,7 +116,8 @@ class Facilities:
     `silent`; None where the backend looks for none.  `network` is the one that a job has, `image_network`
     that of a job in containers; `network_lacks` names what the machine lacks for OWN_NETWORK.  `hdfs` are
     the namenodes whose HTTP interface the settings name.  `roles` tells that jobs get credentials of their
-    role also without a network of their own, `image_roles` that jobs in containers do.
+    role also without a network of their own, `image_roles` that jobs in containers do.  `operators` are the
+    kinds of operators that the cluster serves.
     """
 
     images: bool
@@ -137,6 +138,7 @@ class Facilities:
     hdfs: tuple[str, ...] = ()
     roles: bool = False
     image_roles: bool = False
+    operators: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the facilities as they are stored with the cluster."""
@@ -151,7 +153,7 @@ class Facilities:
             known["folders"] = tuple(
                 SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
             )
-        for name in ("data", "code", "code_ids", "network_lacks", "hdfs"):
+        for name in ("data", "code", "code_ids", "network_lacks", "hdfs", "operators"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         return cls(**known)

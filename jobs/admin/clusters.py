@@ -302,6 +302,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         "looks",
         "container_engine",
         "network",
+        "operators",
         "runs_as",
         "accounts",
     )
@@ -475,6 +476,11 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             return "–"
         text = gettext("Shared with the machine. To give each job its own, install or allow: %(lacking)s.")
         return text % {"lacking": lacking}
+
+    @admin.display(description=_("operators"))
+    def operators(self, cluster: Cluster) -> str:
+        """Return the operators of the cluster that jobs run by."""
+        return ", ".join((cluster.facilities or {}).get("operators", ())) or "–"
 
     @admin.display(description=_("polling"))
     def looks(self, cluster: Cluster) -> str:

@@ -28,7 +28,7 @@ def pending_message(backend: str, params: Mapping[str, object]) -> str:
     if texts is None:
         return ""
     word = str(params.get(backend) or "None").split(",")[0].strip("() ")
-    why = say((texts.pending_sentence(word),), {backend: word})
+    why = say((texts.pending_sentence(word),), {**params, backend: word})
     start = params.get("start")
     if not isinstance(start, int):
         return why

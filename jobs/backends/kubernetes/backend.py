@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +31,10 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.kubernetes import nodes, preview, rights, sessions
+from jobs.backends.kubernetes import discovery, nodes, preview, rights, sessions
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired, Object
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef, core_path
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.follower import Follower
@@ -40,7 +42,8 @@ from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
 from jobs.backends.kubernetes.objects.environment import Peers
-from jobs.backends.kubernetes.objects.pods import MAIN, checkpoint_name
+from jobs.backends.kubernetes.objects.kubeflow import choose_kind
+from jobs.backends.kubernetes.objects.pods import checkpoint_name, name_main
 from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.backends.kubernetes.status import records
 from jobs.backends.kubernetes.status.observation import log_path
@@ -52,6 +55,7 @@ from jobs.backends.remote import attempts
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
+from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 
@@ -239,7 +243,7 @@ class KubernetesBackend:
         if record is None or name is None or replica.run != 1:
             return None
         pod = next(pod for _role, each, pod in list_pods(record, attempt.key) if each == name)
-        return folder, name, ContainerRef(attempt.namespace, pod, MAIN)
+        return folder, name, ContainerRef(attempt.namespace, pod, name_main(record.kind))
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -249,7 +253,9 @@ class KubernetesBackend:
             pods = api.list("/api/v1/pods", fields="status.phase!=Succeeded,status.phase!=Failed").items
         except (ApiError, Expired) as error:
             raise Unreachable(str(error)) from error
-        return nodes.read_inventory(found, pods, self._config)
+        inventory = nodes.read_inventory(found, pods, self._config)
+        operators = self._find_operators(api).names
+        return replace(inventory, facilities=replace(self._config.facilities(), operators=operators))
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`.  The claim stays as a tombstone, without which a late submitter would start it.
@@ -281,17 +287,24 @@ class KubernetesBackend:
 
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
-        return preview.render(submission, self._config)
+        try:
+            known = self._find_operators(self._api)
+        except Unreachable:
+            known = Operators()
+        return preview.render(submission, self._config, known)
 
     def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
         """See `base.Trying`.  The API server checks a pod of each role, with its quotas and policies."""
         masked = preview.mask_secrets(submission)
-        return list(preview.dry_run(self._api, masked, self._config, self.inventory))
+        api = self._api
+        return list(preview.dry_run(api, masked, self._config, self._find_operators(api), self.inventory))
 
     def check(self) -> CheckReport:
         """See `base.Checking`.  The console's rights are asked for one by one."""
+        api = self._api
+        known = self._find_operators(api, anew=True)
         found = self.inventory()
-        lacking = rights.find_lacking(self._api, self._config)
+        lacking = rights.find_lacking(api, self._config, known)
         return CheckReport(tuple(node.name for node in found.nodes if node.schedulable), tuple(lacking))
 
     def try_as(self, person: Person) -> str:
@@ -308,15 +321,28 @@ class KubernetesBackend:
         claim = submitter.find_claim(attempt)
         if claim is not None and attempt_objects.state_of(claim) is not ClaimState.PREPARING:
             return
-        objects = attempt_objects.render(submission, self._config)
+        record, known = read_record(self._folder(attempt)), self._find_operators(api)
+        kind, queue = choose_kind(submission.spec, self._config, known)
+        if record is not None:  # whoever wrote it may know other operators, and observers read it
+            kind, queue = BY_NAME.get(record.kind), queue if record.kind else ""
+        objects = attempt_objects.render(submission, self._config, kind, queue)
         if claim is None:
-            self._check_room(submission)
+            if not queue:
+                self._check_room(submission)
             submitter.try_pods(attempt, objects)
         self._create_checkpoints(api, attempt, submission)
-        peers = Peers.of(submission, self._config)
+        peers = Peers.of(submission, self._config, kind)
         records.write_submission(self._folder(attempt), submission, self._config, peers)
         fault("kubernetes.recorded")
         submitter.submit(attempt, objects, claim)
+
+    def _find_operators(self, api: Api, *, anew: bool = False) -> Operators:
+        """Return what operators the cluster has, by an answer of lately or `anew`.  Raises Unreachable."""
+        find = discovery.discover if anew else discovery.find_operators
+        try:
+            return find(api, self._config.connection().server)
+        except ApiError as error:
+            raise Unreachable(str(error)) from error
 
     def _check_room(self, submission: Submission) -> None:
         """Raise NotSubmitted where the job does not fit now: not all of its pods would be placed at once."""
@@ -342,6 +368,8 @@ class KubernetesBackend:
         """Remove all of an attempt but its claim."""
         submitter = Submitter(api, self._config)
         selector = f"{KEY_LABEL}={attempt.key}"
+        record = read_record(self._folder(attempt))
+        submitter.delete_job(attempt, record.kind if record else "")
         api.delete_many(attempt.path("pods"), labels=selector)
         submitter.remove_secrets(attempt)
         policies = f"/apis/networking.k8s.io/v1/namespaces/{attempt.namespace}/networkpolicies"

@@ -115,6 +115,7 @@ class KubernetesConfig(Settings):
     gpu_types: dict[str, str] = Field(default_factory=dict)
     rdma_resource: OptionalQualified = ""
     priority_classes: dict[Priority, Name] = Field(default_factory=dict)
+    local_queue: OptionalName = ""
     folders: Annotated[
         tuple[SharedFolderRule, ...],
         BeforeValidator(_read_folders, json_schema_input_type=dict[str, dict[str, Any]]),

@@ -70,6 +70,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Priority classes"),
         _("A priority from 1 to 9 and its priority class, one pair per line: 9: high."),
     ),
+    "local_queue": (
+        _("Kueue queue"),
+        _("LocalQueue in each namespace for jobs of a Kubeflow kind. Empty: only as a job's label says."),
+    ),
     "folders": (
         _("Folders of nodes"),
         _(

@@ -20,10 +20,12 @@ from jobs.backends.base import (
 from jobs.backends.kubernetes import nodes
 from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.handles import AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects import checks
 from jobs.backends.kubernetes.objects.environment import Peers, replica_variables, shared_variables
+from jobs.backends.kubernetes.objects.kubeflow import choose_kind
 from jobs.backends.kubernetes.objects.pods import secret_values
 from jobs.backends.kubernetes.objects.volumes import Volume, list_volumes
 from jobs.backends.kubernetes.submitter import Submitter
@@ -38,20 +40,23 @@ def mask_secrets(submission: Submission) -> Submission:
     return previews.mask_secrets(submission, checks.list_secrets(submission))
 
 
-def render(submission: Submission, config: KubernetesConfig) -> base.RenderedJob:
-    """Return what each role's pods are given, and the first pod as it is created.  Raises Refused."""
+def render(submission: Submission, config: KubernetesConfig, operators: Operators) -> base.RenderedJob:
+    """Return what each role's pods are given, and their first pod or what makes it, as that is created.
+
+    Raises Refused.
+    """
     submission = mask_secrets(submission)
-    objects, peers = attempt_objects.render(submission, config), Peers.of(submission, config)
-    pods = [item for item in objects.owned if item["kind"] == "Pod"]
-    spec, roles, first = submission.spec, [], 0
-    for position, role in enumerate(spec.roles):
-        roles.append(_role(submission, config, peers, position, pods[first]))
-        first += role.replicas
+    spec = submission.spec
+    kind, queue = choose_kind(spec, config, operators)
+    objects = attempt_objects.render(submission, config, kind, queue)
+    peers = Peers.of(submission, config, kind)
+    created = [objects.owned[-1]] * len(spec.roles) if kind else objects.pods
+    roles = [_role(submission, config, peers, position, each) for position, each in enumerate(created)]
     return base.RenderedJob(tuple(roles), spec.time_limit_s, spec.grace_s)
 
 
 def _role(
-    submission: Submission, config: KubernetesConfig, peers: Peers, position: int, pod: dict[str, Any]
+    submission: Submission, config: KubernetesConfig, peers: Peers, position: int, created: dict[str, Any]
 ) -> RenderedRole:
     spec, role = submission.spec, submission.spec.roles[position]
     shared = shared_variables(submission, peers)
@@ -64,7 +69,7 @@ def _role(
         shm_mib=role.resources.shm_mib,
         env={**shared, **own, **{name: None for name in several if name in own}, **secret},
         mounts=_mounts(submission, role, config),
-        script=json.dumps(pod, indent=2, ensure_ascii=False),
+        script=json.dumps(created, indent=2, ensure_ascii=False),
         contained=True,
     )
     ports = tuple((port.label, peers.ports[position][port.label][0], port.count) for port in role.ports)
@@ -91,12 +96,16 @@ def _describe(volume: Volume) -> str:
 
 
 def dry_run(
-    api: Api, submission: Submission, config: KubernetesConfig, inventory: Callable[[], Inventory]
+    api: Api,
+    submission: Submission,
+    config: KubernetesConfig,
+    operators: Operators,
+    inventory: Callable[[], Inventory],
 ) -> Iterator[DryRunCheck]:
     """Yield whether the API server takes a pod of each role, and whether there is room now."""
     attempt = AttemptRef(config.namespace_of(submission.workspace), submission.key)
     try:
-        objects = attempt_objects.render(submission, config)
+        objects = attempt_objects.render(submission, config, *choose_kind(submission.spec, config, operators))
         Submitter(api, config).try_pods(attempt, objects)
     except (Refused, NotSubmitted) as refused:
         pointer = str(refused.reason.params.get("pointer", ""))

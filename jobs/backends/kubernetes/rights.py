@@ -8,6 +8,7 @@ from typing import Any, Final
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 
 CLUSTER: Final = (("nodes", "get list"), ("pods", "list watch"), ("namespaces", "list"))
 """Resources of the whole cluster, and the verbs on them."""
@@ -26,7 +27,19 @@ NAMESPACED: Final = (
 )
 """Resources of each namespace of jobs, and the verbs on them (deploy/kubernetes/rbac.yaml)."""
 
-_GROUPS: Final = {"networkpolicies": "networking.k8s.io"}
+OPERATORS: Final = {
+    "PyTorchJob": ("pytorchjobs", "get create delete"),
+    "TFJob": ("tfjobs", "get create delete"),
+    "XGBoostJob": ("xgboostjobs", "get create delete"),
+    "Kueue": ("workloads", "list"),
+}
+"""The same for each operator whose kind the cluster serves."""
+
+_GROUPS: Final = {
+    "networkpolicies": "networking.k8s.io",
+    **dict.fromkeys(("pytorchjobs", "tfjobs", "xgboostjobs"), "kubeflow.org"),
+    "workloads": "kueue.x-k8s.io",
+}
 _MOST_NAMESPACES: Final = 5
 """So many namespaces are asked about; there are some forty questions for each."""
 
@@ -39,7 +52,7 @@ def list_namespaces(api: Api, config: KubernetesConfig) -> list[str]:
     return sorted(name for name in found if name.startswith(config.namespace_prefix))
 
 
-def find_lacking(api: Api, config: KubernetesConfig) -> Iterator[str]:
+def find_lacking(api: Api, config: KubernetesConfig, operators: Operators) -> Iterator[str]:
     """Yield what an admin has to repair.  Raises Unreachable."""
     try:
         yield from (text for resource, verbs in CLUSTER for text in _ask(api, "", resource, verbs))
@@ -49,7 +62,8 @@ def find_lacking(api: Api, config: KubernetesConfig) -> Iterator[str]:
         if not namespaces and not config.create_namespaces:
             yield f"No namespace begins with {config.namespace_prefix}: create one for each workspace."
         for namespace in namespaces[:_MOST_NAMESPACES]:
-            for resource, verbs in NAMESPACED:
+            found = (OPERATORS[name] for name in operators.names if name in OPERATORS)
+            for resource, verbs in (*NAMESPACED, *found):
                 yield from _ask(api, namespace, resource, verbs)
     except ApiError as error:
         raise Unreachable(str(error)) from error

@@ -9,11 +9,14 @@ from typing import Any, Final
 from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import discover
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL, AttemptRef
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import CREATED, AttemptObjects, ClaimState, owned_by, path_of
+from jobs.backends.kubernetes.objects.kubeflow import job_path
 from jobs.backends.kubernetes.objects.pods import pull_secret_name
 from jobs.backends.kubernetes.refused_fields import find_pointer
+from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.faults import fault
 
 Object = dict[str, Any]
@@ -44,16 +47,16 @@ class Submitter:
             return None
 
     def try_pods(self, attempt: AttemptRef, objects: AttemptObjects) -> None:
-        """Have the API server check one pod of each role.  Raises Refused, NotSubmitted or Unreachable."""
-        tried: set[str] = set()
-        for item in objects.owned:
-            role = item["metadata"]["labels"].get("job-console/role", "")
-            if item["kind"] == "Pod" and role not in tried:
-                tried.add(role)
-                try:
-                    self._api.create(path_of(attempt.namespace, item), item, dry_run=True)
-                except ApiError as error:
-                    raise explain(error, len(tried) - 1) from error
+        """Have the API server check one pod of each role, and what makes the pods if not the console.
+
+        Raises Refused, NotSubmitted or Unreachable.
+        """
+        jobs = [item for item in objects.owned if item["kind"] in BY_NAME]
+        for role, item in enumerate((*objects.pods, *jobs)):
+            try:
+                self._api.create(path_of(attempt.namespace, item), item, dry_run=True)
+            except ApiError as error:
+                raise explain(error, role) from error
 
     def submit(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object | None) -> Object:
         """Submit an attempt, held, whose claim another worker may have made; return the claim.
@@ -98,6 +101,9 @@ class Submitter:
         path = attempt.path("configmaps", attempt.key)
         done = self._api.patch(path, {"metadata": {"annotations": {CREATED: "true"}}})
         if attempt_objects.state_of(done) is not ClaimState.RELEASED:  # ended meanwhile: these never begin
+            for item in attempt_objects.unpack(claim):
+                if item["kind"] in BY_NAME:
+                    self.delete_job(attempt, item["kind"])
             for pod in self._api.list(attempt.path("pods"), labels=f"{KEY_LABEL}={attempt.key}").items:
                 if (pod.get("status") or {}).get("phase") == "Pending":
                     self._api.delete(attempt.path("pods", pod["metadata"]["name"]), grace_s=0)
@@ -111,6 +117,32 @@ class Submitter:
         except ApiError as error:
             if not error.is_absent:
                 raise
+
+    def find_job(self, attempt: AttemptRef, kind: str) -> Object | None:
+        """Return an attempt's object of a Kubeflow kind, None for none or another maker's.
+
+        Raises ApiError or Unreachable.
+        """
+        try:
+            found = self._api.get(job_path(attempt, kind))
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+            return None
+        except Unreachable:  # also what a server says of a kind that was removed
+            if kind in discover(self._api, self._config.connection().server).kinds:
+                raise
+            return None
+        owners = found["metadata"].get("ownerReferences") or ()
+        return found if any(each["name"] == attempt.key for each in owners) else None
+
+    def delete_job(self, attempt: AttemptRef, kind: str) -> None:
+        """Delete an attempt's object of a Kubeflow kind, if it has one: its operator makes no pods any more.
+
+        Kubernetes deletes its pods then, with their own grace periods.  Raises ApiError or Unreachable.
+        """
+        if kind and (job := self.find_job(attempt, kind)) is not None:
+            self._api.delete(job_path(attempt, kind), uid=job["metadata"]["uid"])
 
     def bury(self, attempt: AttemptRef) -> None:
         """Leave nothing of a claim but its key, so that the attempt never starts again.
@@ -192,12 +224,22 @@ class Submitter:
         return claim
 
     def _create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object, unless it is there."""
+        """Create an object, unless it is there.  Raises ApiError where another maker's has its name."""
         try:
             self._api.create(path, body)
         except ApiError as error:
             if not error.is_conflict:
                 raise
+            if body["kind"] in BY_NAME and not _is_same(
+                self._api.get(f"{path}/{body['metadata']['name']}"), body
+            ):
+                raise
+
+
+def _is_same(found: Object, wanted: Mapping[str, Any]) -> bool:
+    """Return whether an object is of the same claim as the one that was to be created."""
+    owners = found["metadata"].get("ownerReferences") or ()
+    return wanted["metadata"]["ownerReferences"][0]["uid"] in {each["uid"] for each in owners}
 
 
 def explain(error: ApiError, role: int = 0) -> Refused | NotSubmitted:

@@ -42,8 +42,8 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(_VARIABLES, _("Available inside the job; its objects are named by a key instead.")),
     "framework": approximate(
         _(
-            "Replicas are pods with the framework's variables; no Kubeflow operator is used. MPI, Ray and "
-            "XGBoost require Python in the image."
+            "Replicas are pods with the framework's variables, by Kubeflow's operator where it is installed. "
+            "MPI, Ray and XGBoost require Python in the image."
         ),
         f"{_JOBS}::test_three_workers_find_rank_zero_by_name_and_reduce",
     ),

@@ -21,6 +21,11 @@ _PENDING: Final[Mapping[str, str]] = {
     "NodeAffinity": _("Waiting: no eligible node has the requested labels, name or GPU type."),
     "Quota": _("Waiting: a resource quota of the namespace is used up."),
     "FailedCreate": _("Waiting: Kubernetes does not create the job's pods at the moment."),
+    "KueueChecks": _("Waiting in Kueue: quota is reserved, but not all admission checks have passed."),
+    "KueueEvicted": _("Waiting in Kueue after an eviction: %(detail)s"),
+    "KueueQuota": _("Waiting in Kueue's queue: %(detail)s"),
+    "OperatorPods": _("Waiting for Kubeflow's operator to create the job's pods."),
+    "OperatorSilent": _("Waiting: Kubeflow's operator does not respond. Check that it is running."),
 }
 
 _IMAGE: Final = (_("The image can't be pulled yet: %(detail)s"),)
@@ -46,6 +51,8 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
         _("A pod of the job was evicted from node %(node)s: %(error)s"),
         _("A pod of the job was evicted from its node."),
     ),
+    "KueueEvicted": (_("Kueue evicted the job."),),
+    "OperatorFailed": (_("Kubeflow's operator could not run the job: %(error)s"),),
     "NodeLost": (_("Node %(node)s was lost."), _("The node was lost.")),
     "Preempted": (_("A pod of the job was preempted in Kubernetes by pods with a higher priority."),),
     "Preempting": (_("A pod of the job was preempted in Kubernetes by pods with a higher priority."),),

@@ -58,7 +58,8 @@ class AttemptRecord:
 
     `user` is the UNIX user of the job, "" for the console's own; `apart` tells whether its nodes share no
     folder with the console; `checks_nodes` that the job begins with the sanity check; `makes_token` that the
-    attempt makes the token of its relay itself.
+    attempt makes the token of its relay itself.  `kind` is the operator's kind as which its replicas
+    run, "" for none.
     """
 
     roles: tuple[RoleRecord, ...]
@@ -68,6 +69,7 @@ class AttemptRecord:
     apart: bool = False
     checks_nodes: bool = False
     makes_token: bool = False
+    kind: str = ""
 
     @property
     def file_mode(self) -> int:
@@ -142,7 +144,7 @@ def _load(folder: str, _inode: int, _mtime_ns: int) -> AttemptRecord:
     if value["format"] != FORMAT:
         raise UnknownFormat(value["format"])
     roles, (first, last) = tuple(map(_role, value["roles"])), value["ports"]
-    names = ("time_limit_s", "user", "apart", "checks_nodes", "makes_token")
+    names = ("time_limit_s", "user", "apart", "checks_nodes", "makes_token", "kind")
     optional = {name: value[name] for name in names if name in value}
     return AttemptRecord(roles, (first, last), **optional)
 

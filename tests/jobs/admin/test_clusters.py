@@ -64,3 +64,18 @@ def test_cluster_page_tells_the_network_of_jobs(facilities: dict[str, object] | 
     page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
     words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
     assert words.rpartition("etwork ")[2].startswith(f"{told} ")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("facilities", "told"), [({"operators": ["PyTorchJob", "Kueue"]}, "PyTorchJob, Kueue"), ({}, "–")]
+)
+def test_cluster_page_names_the_operators_that_jobs_can_run_by(
+    facilities: dict[str, object], told: str
+) -> None:
+    cluster = make_cluster(facilities=facilities)
+    client = Client()
+    client.force_login(make_user(admin=True))
+    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
+    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    assert words.rpartition("Operators ")[2].startswith(f"{told} ")

@@ -10,13 +10,17 @@ import pytest
 
 from jobs.backends.base import Person, Refused, Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import Operators
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import AttemptObjects, ClaimState
+from jobs.backends.kubernetes.objects.kubeflow import choose_kind
 from jobs.backends.kubernetes.objects.pods import GATE
 from jobs.backends.kubernetes.refused_fields import find_pointer
+from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.facilities import StorageMapping
 from jobs.spec import (
     CodeSource,
+    CompletionPolicy,
     Framework,
     JobSpec,
     Mount,
@@ -423,3 +427,80 @@ def test_two_hundred_replicas_fit_into_a_claim() -> None:
 )
 def test_refused_field_of_a_pod_is_found_in_the_job(field: str, pointer: str) -> None:
     assert find_pointer(field, 1) == pointer
+
+
+ALL_OPERATORS = Operators(frozenset(BY_NAME), "v1beta2")
+MAY_FAIL = CompletionPolicy(min_failed=None)
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "kind"),
+    [
+        (Framework.PYTORCH, (role(replicas=3),), "PyTorchJob"),
+        (Framework.PYTORCH, (role(replicas=3), role(name="master")), "PyTorchJob"),
+        (Framework.PYTORCH, (role(replicas=3, name="a"), role(name="b")), None),
+        (Framework.PYTORCH, (role(name="a"), role(name="b"), role(name="c")), None),
+        (Framework.PYTORCH, (role(replicas=3, completion=MAY_FAIL),), None),
+        (Framework.PYTORCH, (role(sidecars=(PodContainer(command=("true",)),)),), None),
+        (Framework.TENSORFLOW, (role(name="ps_server"), role(replicas=2, completion=MAY_FAIL)), "TFJob"),
+        (Framework.XGBOOST, (role(name="master"), role(replicas=2)), "XGBoostJob"),
+        (Framework.XGBOOST, (role(replicas=2),), None),
+        (Framework.MPI, (role(name="launcher"), role(replicas=2)), None),
+        (Framework.RAY, (role(name="head"),), None),
+        (None, (role(),), None),
+    ],
+)
+def test_job_goes_as_its_frameworks_kind_where_that_can_hold_it(
+    framework: Framework | None, roles: tuple[RoleSpec, ...], kind: str | None
+) -> None:
+    chosen, _queue = choose_kind(job(*roles, framework=framework), make_config(), ALL_OPERATORS)
+    assert (chosen and chosen.name) == kind
+    assert choose_kind(job(*roles, framework=framework), make_config(), Operators()) == (None, "")
+
+
+def test_object_of_a_kind_waits_in_the_queue_of_its_label_or_of_the_settings() -> None:
+    label, spec = "kueue.x-k8s.io/queue-name", {"framework": Framework.PYTORCH}
+    config = make_config(local_queue="site", priority_classes={"9": "high"})
+    for tags, expected in (({}, "site"), ({label: "team"}, "team")):
+        wanted = job(role(replicas=2), tags=tags, priority=9, time_limit_s=60, **spec)
+        kind, queue = choose_kind(wanted, config, ALL_OPERATORS)
+        made = attempt_objects.render(make(wanted), config, kind, queue).owned[-1]
+        assert made["metadata"]["labels"][label] == expected
+        assert made["spec"]["runPolicy"] == {
+            "cleanPodPolicy": "None",
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": 60,
+            "schedulingPolicy": {"priorityClass": "high"},
+            "suspend": True,
+        }
+    assert choose_kind(job(**spec), config, Operators(frozenset(BY_NAME)))[1] == ""
+
+
+def test_templates_of_a_kind_have_what_the_pods_of_a_plain_job_have() -> None:
+    """Secrets, the gate, restrictions and files: only names and what differs between replicas are others."""
+    spec = job(
+        role("train", replicas=2, init_containers=(PodContainer(command=("true",)),)),
+        framework=Framework.PYTORCH,
+        secret_env={"TOKEN": SecretRef(name="mine")},
+        registry_auth=RegistryAuth(registry="r.example", username="u", password=SecretRef(name="mine")),
+    )
+    given = make(spec, secrets={"mine": "hunter"})
+    plain = attempt_objects.render(given, make_config()).pods[0]
+    made = attempt_objects.render(given, make_config(), BY_NAME["PyTorchJob"])
+    worker = made.owned[-1]["spec"]["pytorchReplicaSpecs"]["Worker"]
+    assert (worker["replicas"], worker["restartPolicy"]) == (2, "Never")
+    template = worker["template"]["spec"]
+    differing = {"containers", "hostname", "subdomain", "restartPolicy"}
+    assert {key: value for key, value in plain["spec"].items() if key not in differing} == {
+        key: value for key, value in template.items() if key != "containers"
+    }
+    before, after = plain["spec"]["containers"][0], template["containers"][0]
+    differing = {"name", "env", "command", "ports"}
+    assert after["name"] == "pytorch"
+    assert {key: each for key, each in before.items() if key not in differing} == {
+        key: each for key, each in after.items() if key not in differing
+    }
+    names = [{each["name"] for each in container["env"]} for container in (before, after)]
+    assert names[0] - names[1] == {"PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_RDZV_CONF", "TF_CONFIG"}
+    assert "hunter" not in json.dumps(list(made.owned))
+    assert made.variables["MASTER_ADDR"] == "inst-abc-1-worker-0"

@@ -12,7 +12,7 @@ from jobs.backends.kubernetes.client.api import Api, ApiError, Expired
 from jobs.backends.kubernetes.handles import KEY_LABEL
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.log_file import read_position
-from jobs.backends.kubernetes.objects.pods import MAIN
+from jobs.backends.kubernetes.objects.pods import find_main
 from jobs.backends.kubernetes.sessions import ContainerRef
 from jobs.backends.kubernetes.status.observation import log_path
 from jobs.backends.kubernetes.status.observer import list_pods
@@ -66,8 +66,8 @@ class Follower:
     def _look(self, api: Api, pod: dict[str, Any]) -> None:
         """Begin to copy the output of a pod that has some."""
         about = pod["metadata"]
-        uid, ref = about["uid"], ContainerRef(about["namespace"], about["name"], MAIN)
-        state = copies.container_state(pod, MAIN)
+        uid, ref = about["uid"], ContainerRef(about["namespace"], about["name"], find_main(pod))
+        state = copies.container_state(pod, ref.container)
         if uid in self._copying or not state.keys() & {"running", "terminated"}:
             return
         log = find_log(self._root, about["labels"][KEY_LABEL], about["name"])

@@ -16,16 +16,18 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, Final
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL
-from jobs.backends.kubernetes.objects import code, pods
+from jobs.backends.kubernetes.objects import code, kubeflow, pods
 from jobs.backends.kubernetes.objects.checks import check
 from jobs.backends.kubernetes.objects.environment import Peers, shared_variables
 from jobs.backends.refusals import refusal
 from jobs.backends.staging import containers
+from jobs.dialects.kubeflow.kinds import BY_NAME, JobKind
 from jobs.node.frameworks import mpi
 
 Object = dict[str, Any]
@@ -59,7 +61,7 @@ class ClaimState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptObjects:
-    """The objects of an attempt, in the order in which they are created."""
+    """The objects of an attempt, in the order in which they are created; `pods` are a pod of each role."""
 
     key: str
     labels: Mapping[str, str]
@@ -67,6 +69,7 @@ class AttemptObjects:
     parts: Sequence[Object]
     variables: Mapping[str, str]
     owned: Sequence[Object]
+    pods: Sequence[Object]
 
     def claim(self) -> Object:
         """Return the claim as it is created."""
@@ -88,22 +91,31 @@ class AttemptObjects:
         return {"metadata": about, "data": variables, "binaryData": {OBJECTS: packed}}
 
 
-def render(submission: Submission, config: KubernetesConfig) -> AttemptObjects:
-    """Return the objects of a submission.  Raises Refused for what the cluster can't do."""
+def render(
+    submission: Submission, config: KubernetesConfig, kind: JobKind | None = None, queue: str = ""
+) -> AttemptObjects:
+    """Return the objects of a submission: of a Kubeflow kind, which may wait in a queue of Kueue, or pods.
+
+    Raises Refused for what the cluster can't do.
+    """
     check(submission, config)
-    key, peers, brought = submission.key, Peers.of(submission, config), code.plan_code(submission)
+    key, peers, brought = submission.key, Peers.of(submission, config, kind), code.plan_code(submission)
     labels = pods.object_labels(key, submission.job_id)
     parts = [
         _config_map(code.part_name(key, number), labels, {"part": base64.b64encode(part).decode()})
         for number, part in enumerate(brought.parts if brought else ())
     ]
-    owned = [
-        _service(key, labels),
-        _network_policy(key, labels),
-        *pods.render_pods(submission, config, peers, brought),
-    ]
+    rendered = pods.render_pods(submission, config, peers, brought)
+    if kind:
+        queued = {**labels, kubeflow.QUEUE_LABEL: queue} if queue else labels
+        job = kubeflow.render_job(submission, config, kind, queued, rendered)
+        owned, first = [_network_policy(key, labels), job], rendered
+    else:
+        owned = [_service(key, labels), _network_policy(key, labels), *rendered]
+        starts = accumulate((role.replicas for role in submission.spec.roles[:-1]), initial=0)
+        first = [rendered[start] for start in starts]
     secret = _secrets(submission, labels, brought.secret if brought else "")
-    return AttemptObjects(key, labels, secret, parts, shared_variables(submission, peers), owned)
+    return AttemptObjects(key, labels, secret, parts, shared_variables(submission, peers), owned, first)
 
 
 def unpack(claim: Object) -> list[Object]:
@@ -249,4 +261,5 @@ _PLURALS: Final = {
     "Pod": "pods",
     "Secret": "secrets",
     "Service": "services",
+    **{kind: f"{kind.lower()}s" for kind in BY_NAME},
 }

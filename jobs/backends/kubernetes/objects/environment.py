@@ -16,10 +16,12 @@ from typing import Final
 from jobs.backends.base import Submission
 from jobs.backends.fixed_ports import LAST
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.objects.kubeflow import name_roles
 from jobs.backends.staging.framework_jobs import make_framework_job
+from jobs.dialects.kubeflow.kinds import JobKind
 from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
-from jobs.node.network.names import join_name, label_roles
+from jobs.node.network.names import join_name
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper.environment import (
@@ -46,19 +48,22 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 class Peers:
     """The replicas of an attempt by their names in its network, and the ports of each role's replicas.
 
-    Replicas have a network of their own each, so that ports are the same for all of a role.
+    Replicas have a network of their own each, so that ports are the same for all of a role.  Those of a
+    Kubeflow `kind` have the names that its operator gives them.
     """
 
     key: str
     labels: tuple[str, ...]
     ports: tuple[Ports, ...]
+    kind: JobKind | None = None
 
     @classmethod
-    def of(cls, submission: Submission, config: KubernetesConfig) -> Peers:
+    def of(cls, submission: Submission, config: KubernetesConfig, kind: JobKind | None = None) -> Peers:
         """Return those of a submission."""
         roles = submission.spec.roles
         ports = tuple(assign_ports(role, config.ports) for role in roles)
-        return cls(submission.key, tuple(label_roles(role.name for role in roles)), ports)
+        labels = name_roles(kind, [(role.name, role.replicas) for role in roles])
+        return cls(submission.key, tuple(labels), ports, kind)
 
     def name(self, role: int, index: int) -> str:
         """Return the host name of a replica of the role at that position."""
@@ -66,7 +71,8 @@ class Peers:
 
     def address(self, role: int, index: int) -> str:
         """Return the name by which the others reach it (`jobs.node.frameworks.job.Endpoints`)."""
-        return f"{self.name(role, index)}.{self.key}"
+        name = self.name(role, index)
+        return f"{self.key}-{name}" if self.kind else f"{name}.{self.key}"
 
     def port(self, role: int, _index: int, label: str) -> str:
         """Return the replica's first port with a label."""
@@ -157,6 +163,25 @@ def replica_variables(spec: JobSpec, peers: Peers, position: int, index: int, jo
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
     return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
+
+
+def template_variables(spec: JobSpec, peers: Peers, position: int, job_id: str) -> dict[str, str]:
+    """Return the variables that are the same for all replicas of a role, and what the job file sets."""
+    own = {**spec.env, **spec.roles[position].env}
+    differing = {*INDEX_VARIABLES, "PAI_CONTAINER_ID", "RANK", "TF_CONFIG"}
+    differing |= registry.own_variables(spec.framework, "", "", "").keys()
+    found = replica_variables(spec, peers, position, 0, job_id)
+    return {name: value for name, value in found.items() if name not in differing or name in own}
+
+
+def export_rank(spec: JobSpec, peers: Peers, position: int, job_id: str) -> str:
+    """Return a script that sets what depends on the rank, which the operator or the index tells."""
+    job, own = peers.framework_job(spec, job_id), {**spec.env, **spec.roles[position].env}
+    processes = job.roles[position].processes
+    rank = f"$(({job.count_before(position)} + {INDEX_VARIABLES[0]}))"
+    values = registry.own_variables(spec.framework, "$RANK", "$((RANK == 0))", processes)
+    lines = [f'{name}="{value}"' for name, value in values.items() if name not in own]
+    return "".join(f"export {line}\n" for line in (f'RANK="${{RANK:-{rank}}}"', *lines))
 
 
 def _tensorflow(spec: JobSpec, job: FrameworkJob, position: int, index: int) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""The pods of an attempt: a restricted one for each replica."""
+"""The pods of an attempt: a restricted one for each replica, or for each role as the template of its pods."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
@@ -16,21 +16,30 @@ from jobs.backends.kubernetes.handles import (
     ROLE_LABEL,
     pod_name,
 )
-from jobs.backends.kubernetes.objects import code, placement
+from jobs.backends.kubernetes.objects import code, kubeflow, placement
 from jobs.backends.kubernetes.objects.code import Code
-from jobs.backends.kubernetes.objects.environment import Peers, replica_variables
+from jobs.backends.kubernetes.objects.environment import (
+    Peers,
+    export_rank,
+    replica_variables,
+    template_variables,
+)
 from jobs.backends.kubernetes.objects.volumes import Object, Volume, list_volumes
 from jobs.backends.staging import software
 from jobs.dialects import placeholders
+from jobs.dialects.kubeflow.kinds import BY_NAME, KINDS
 from jobs.node.frameworks import mpi, registry
+from jobs.node.frameworks.job import WEB, find_leader
 from jobs.node.staging import mount_paths, pip
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.staging.mount_specs import PackageSpec
 from jobs.node.supervisor import checkpoints
+from jobs.node.wrapper.environment import INDEX_VARIABLES
 from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
 
 MAIN: Final = "main"
-"""The container that runs a replica's command."""
+"""The container that runs a replica's command; a Kubeflow kind has a name of its own for it."""
+_MAINS: Final = frozenset({MAIN, *(kind.container for kind in KINDS)})
 CODE: Final = "job-console-code"
 RESUME: Final = "job-console-resume"
 PACKAGES: Final = "job-console-packages"
@@ -104,13 +113,27 @@ def object_labels(key: str, job_id: str) -> dict[str, str]:
 def render_pods(
     submission: Submission, config: KubernetesConfig, peers: Peers, brought: Code | None
 ) -> list[Object]:
-    """Return the pods of all replicas, without their owner.  Raises Refused."""
+    """Return the pods of all replicas, without their owner, or one for each role of a Kubeflow kind.
+
+    Raises Refused.
+    """
     return [
         _render_pod(submission, config, peers, brought, position, index, volumes)
         for position, role in enumerate(submission.spec.roles)
         for volumes in [list_volumes(submission, role, config)]
-        for index in range(role.replicas)
+        for index in range(1 if peers.kind else role.replicas)
     ]
+
+
+def name_main(kind: str) -> str:
+    """Return the name of the container that runs the command, for a Kubeflow kind or "" for none."""
+    return BY_NAME[kind].container if kind else MAIN
+
+
+def find_main(pod: Mapping[str, Any]) -> str:
+    """Return the name of the container that runs the command in a pod, whoever made it."""
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return next((each["name"] for each in containers if each["name"] in _MAINS), MAIN)
 
 
 def _render_pod(
@@ -123,7 +146,8 @@ def _render_pod(
     volumes: Sequence[Volume],
 ) -> Object:
     spec, role, name = submission.spec, submission.spec.roles[position], peers.name(position, index)
-    labels = {ROLE_LABEL: peers.labels[position][:63].strip("-"), INDEX_LABEL: str(index)}
+    labels = {ROLE_LABEL: peers.labels[position][:63].strip("-")}
+    labels |= {} if peers.kind else {INDEX_LABEL: str(index)}
     named = {f"volume-{number}": volume for number, volume in enumerate(volumes)}
     sources = [{"name": each, **volume.source} for each, volume in named.items()]
     mounts = [volume.mount(each) for each, volume in named.items()]
@@ -137,8 +161,7 @@ def _render_pod(
     uid = config.uid_of(submission.person.number)
     pod: Object = {
         "restartPolicy": "Never",
-        "hostname": name,
-        "subdomain": submission.key,
+        **({} if peers.kind else {"hostname": name, "subdomain": submission.key}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "shareProcessNamespace": True,  # the command is not process 1, which ignores signals
@@ -178,13 +201,20 @@ def _main(
     spec, role = submission.spec, submission.spec.roles[position]
     command = registry.wrap_command(spec, position)
     command = software.with_prologue(command, spec.software, rdma=role.resources.rdma)
-    variables = replica_variables(spec, peers, position, index, submission.job_id)
+    if peers.kind:
+        command = export_rank(spec, peers, position, submission.job_id) + command
+        variables = template_variables(spec, peers, position, submission.job_id)
+        is_first = position == find_leader(role.name for role in spec.roles)
+        indexed = {**_INDEXED, **({"RANK": _INDEX} if is_first else {})}
+    else:
+        indexed = {}
+        variables = replica_variables(spec, peers, position, index, submission.job_id)
     if config.checkpoint_class and not submission.is_check:
         variables = {checkpoints.VARIABLE: mount_paths.CHECKPOINTS, **variables}
     if packages_of(spec) is not None:
         variables |= pip.visible(variables, WORK)
     container: Object = {
-        "name": MAIN,
+        "name": peers.kind.container if peers.kind else MAIN,
         "image": role.image or config.image,
         "command": ["/bin/sh", "-c", escape(LAUNCH), "sh", escape(command)],
         "workingDir": WORK,
@@ -192,13 +222,17 @@ def _main(
         "env": [
             {"name": "PAI_CONTAINER_HOST_IP", **_POD_IP},
             {"name": "PAI_CURRENT_CONTAINER_IP", **_POD_IP},
+            *({"name": name, **source} for name, source in indexed.items()),
             *_variables(submission, variables),
         ],
         "resources": render_resources(role, config),
         "volumeMounts": list(mounts),
         "securityContext": _security_context(config),
     }
-    if role.ports:
+    if peers.kind:
+        meeting = {"name": kubeflow.port_name(peers.kind), "containerPort": peers.ports[position][WEB][0]}
+        container["ports"] = [meeting]
+    if role.ports and not (peers.kind and spec.replicas > 1):  # names of the operator's are of ready pods
         port = peers.ports[position][role.ports[0].label][0]
         probe = ["/bin/sh", "-c", LISTENS, "sh", f"{port:04X}"]
         container["readinessProbe"] = {
@@ -218,7 +252,14 @@ def _variables(submission: Submission, variables: Mapping[str, str]) -> list[Obj
     ]
 
 
-_POD_IP: Final = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+def _field(path: str) -> Object:
+    return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+_POD_IP: Final = _field("status.podIP")
+_INDEX: Final = _field(f"metadata.labels['{kubeflow.INDEX_LABEL}']")
+_INDEXED: Final = {"PAI_CONTAINER_ID": _field("metadata.name"), **dict.fromkeys(INDEX_VARIABLES, _INDEX)}
+"""Variables that differ between the pods of one template."""
 
 
 def gate_variable(key: str) -> Object:

@@ -14,21 +14,24 @@ from typing import Any, Final
 from jobs.backends.base import Gone, Observation, Unreachable, Unseen
 from jobs.backends.kubernetes.client.api import Api, ApiError, Expired
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.discovery import KUEUE, find_operators
 from jobs.backends.kubernetes.handles import KEY_LABEL, AttemptRef, pod_name
 from jobs.backends.kubernetes.logs import copies
 from jobs.backends.kubernetes.logs.log_file import read_position
 from jobs.backends.kubernetes.objects import attempt as attempt_objects
 from jobs.backends.kubernetes.objects.attempt import ClaimState
-from jobs.backends.kubernetes.objects.pods import MAIN
+from jobs.backends.kubernetes.objects.kubeflow import QUEUE_LABEL, name_roles
+from jobs.backends.kubernetes.objects.pods import name_main
 from jobs.backends.kubernetes.sessions import ContainerRef
-from jobs.backends.kubernetes.status import observation, records, replicas
+from jobs.backends.kubernetes.status import observation, operator_jobs, records, replicas
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
 from jobs.backends.kubernetes.status.signals import send_signal
 from jobs.backends.kubernetes.submitter import Submitter
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, RoleRecord, read_record
-from jobs.node.network.names import join_name, label_roles
+from jobs.dialects.kubeflow.kinds import BY_NAME
+from jobs.node.network.names import join_name
 from jobs.node.supervisor.decision import plan_ending
 from jobs.states import Params, Reason, ReasonCode, ReplicaState, State
 
@@ -70,6 +73,7 @@ class Observer:
         self._version = version
         self._now = time.time()
         self._submitter = Submitter(api, config)
+        self._workloads: dict[str, Pods] = {}
 
     def observe(self, attempt: AttemptRef, folder: Path, pods: Pods) -> Observation | Gone | Unseen:
         """Return the observation of an attempt with these pods, and act on it.  Raises Unreachable."""
@@ -85,7 +89,7 @@ class Observer:
             self._note_version(folder)
             if (request := records.read_stop(folder)) is not None:
                 self._signal(pods, request.signal)
-                self._delete_stopped(attempt, pods, request)
+                self._delete_stopped(attempt, _kind_of(folder), pods, request)
         except ApiError as error:
             raise Unreachable(str(error)) from error
 
@@ -101,12 +105,14 @@ class Observer:
             known = before.replicas.get(name)
             if known is not None and known.has_ended:
                 found[name] = known
-            elif pod in pods:
+            elif pod in pods and not _is_replaced(known, pods[pod]):
                 seen = _with_start(known, replicas.read_pod(pods[pod], role.memory_mib, self._now))
                 found[name] = self._judge(attempt, seen, pods[pod], is_ending=is_ending)
             else:
                 found[name] = known or ReplicaStatus(ReplicaState.WAITING)
                 missing[name] = (pod, role)
+        if record.kind and not is_ending:
+            self._ask_operator(attempt, record.kind, found, missing)
         if missing:
             answer = self._find_missing(attempt, folder, missing, found, is_ending=is_ending)
             if answer is None:
@@ -144,14 +150,17 @@ class Observer:
             return seen
         if is_over:
             self._submitter.close(attempt)
+            if any(each.exit_code is None for each in status.replicas.values()):
+                self._submitter.delete_job(attempt, record.kind)  # which would make the pods again
             self._delete(attempt, self._failed_to_start(record, attempt, status, pods), 0)
             self._submitter.remove_secrets(attempt)
             return records.write_end(folder, seen)
         if status.ending:
             self._submitter.close(attempt)
+            self._submitter.delete_job(attempt, record.kind)
             self._delete(attempt, _alive(pods, record, attempt, status), None)
         elif stop is not None:
-            self._delete_stopped(attempt, pods, stop)
+            self._delete_stopped(attempt, record.kind, pods, stop)
         elif seen.started_at is not None:
             self._warn(folder, pods, record.time_limit_s, seen.started_at)
         return seen
@@ -174,7 +183,7 @@ class Observer:
             if (
                 each.has_ended
                 and each.started_at is not None
-                and not self._is_copied(attempt, folder, name, pod)
+                and not self._is_copied(attempt, record.kind, folder, name, pod)
             ):
                 if abs(self._now - (each.ended_at or 0)) > COPY_S:
                     continue
@@ -182,13 +191,14 @@ class Observer:
                 found[name] = replace(running, exit_code=None, signal=None)
         return replace(status, replicas=found)
 
-    def _is_copied(self, attempt: AttemptRef, folder: Path, name: str, pod: str) -> bool:
+    def _is_copied(self, attempt: AttemptRef, kind: str, folder: Path, name: str, pod: str) -> bool:
         """Return whether the output of an ended replica is copied, and copy what is missing."""
         log = observation.log_path(folder, name)
         if read_position(log).is_complete:
             return True
+        ref = ContainerRef(attempt.namespace, pod, name_main(kind))
         try:
-            return copies.catch_up(self._api, ContainerRef(attempt.namespace, pod, MAIN), log, is_last=True)
+            return copies.catch_up(self._api, ref, log, is_last=True)
         except Unreachable:
             return False
 
@@ -212,8 +222,11 @@ class Observer:
             if _has_begun(pod) and not pod["metadata"].get("deletionTimestamp"):
                 send_signal(self._config.connection(), pod, name, self._config.timeout_s)
 
-    def _delete_stopped(self, attempt: AttemptRef, pods: Pods, stop: StopRequest) -> None:
-        """Delete pods: at once for SIGTERM and SIGKILL, else when their time for the signal is over."""
+    def _delete_stopped(self, attempt: AttemptRef, kind: str, pods: Pods, stop: StopRequest) -> None:
+        """Delete pods: at once for SIGTERM and SIGKILL, else when their time for the signal is over.
+
+        What an operator makes them of goes after them: it would end them with another grace period.
+        """
         ending = plan_ending(
             State.STOPPED,
             Reason(ReasonCode.USER_STOP),
@@ -228,6 +241,8 @@ class Observer:
         self._delete(attempt, waiting, 1)
         if self._now >= term_at:
             self._delete(attempt, has_begun, max(1, left_s))
+        if self._now >= term_at or not has_begun:
+            self._submitter.delete_job(attempt, kind)
 
     def _delete(self, attempt: AttemptRef, pods: Iterable[Object], grace_s: int | None) -> None:
         """Delete pods that have not ended; with their own grace period by default.
@@ -291,6 +306,41 @@ class Observer:
             return True
         conditions = (node.get("status") or {}).get("conditions") or ()
         return not any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+    def _ask_operator(
+        self,
+        attempt: AttemptRef,
+        kind: str,
+        found: dict[str, ReplicaStatus],
+        missing: dict[str, tuple[str, RoleRecord]],
+    ) -> None:
+        """Change the status of replicas without a node to what the operator says of all of them.
+
+        Those whose pods the operator has not made yet are not missing.
+        """
+        waiting = [
+            name for name, each in found.items() if each.state is ReplicaState.WAITING and not each.node
+        ]
+        if not waiting or any(each.state is ReplicaState.FAILED for each in found.values()):
+            return
+        if (job := self._submitter.find_job(attempt, kind)) is None:
+            return
+        is_queued = QUEUE_LABEL in (job["metadata"].get("labels") or {})
+        told = operator_jobs.read_job(job, self._find_workload(attempt) if is_queued else None, self._now)
+        for name in waiting:
+            if told.has_ended or (name in missing and not found[name].uid):
+                found[name] = told
+                missing.pop(name, None)
+
+    def _find_workload(self, attempt: AttemptRef) -> Object | None:
+        """Return what Kueue has of an attempt, None for nothing."""
+        version = find_operators(self._api, self._config.connection().server).kueue
+        if version and attempt.namespace not in self._workloads:
+            items = self._api.list(f"/apis/{KUEUE}/{version}/namespaces/{attempt.namespace}/workloads").items
+            owners = ((each, each["metadata"].get("ownerReferences") or ()) for each in items)
+            by_name = {owner["name"]: each for each, several in owners for owner in several}
+            self._workloads[attempt.namespace] = by_name
+        return self._workloads.get(attempt.namespace, {}).get(attempt.key)
 
     def _find_missing(
         self,
@@ -367,6 +417,9 @@ class Observer:
         words = [REMOVALS[each["reason"]] for each in events if each.get("reason") in REMOVALS]
         if words:
             return words[-1]
+        workload = self._find_workload(attempt)
+        if workload is not None and (word := operator_jobs.explain_eviction(workload)):
+            return word
         if not seen.node:
             return "Deleted"
         try:
@@ -396,7 +449,8 @@ def note_version(folder: Path, version: str, now: float) -> None:
 
 def list_pods(record: AttemptRecord, key: str) -> list[tuple[RoleRecord, str, str]]:
     """Return each replica's role, its name in files, and the name of its pod."""
-    labels = dict(zip(record.roles, label_roles(role.name for role in record.roles), strict=True))
+    sizes = [(role.name, role.replicas) for role in record.roles]
+    labels = dict(zip(record.roles, name_roles(BY_NAME.get(record.kind), sizes), strict=True))
     return [
         (role, name, pod_name(key, join_name("", labels[role], index)))
         for role, index, name in record.replicas()
@@ -423,6 +477,16 @@ def _with_sidecars(
         and status.replicas[name].has_ended
         and status.replicas[name].exit_code is not None
     ]
+
+
+def _is_replaced(known: ReplicaStatus | None, pod: Object) -> bool:
+    """Return whether a pod is another one than the replica's: an operator makes a deleted pod again."""
+    return known is not None and known.uid not in ("", pod["metadata"].get("uid"))
+
+
+def _kind_of(folder: Path) -> str:
+    record = read_record(folder)
+    return record.kind if record else ""
 
 
 def _has_begun(pod: Object) -> bool:

@@ -68,7 +68,8 @@ def write_submission(folder: Path, submission: Submission, config: KubernetesCon
         [(port.label, known[port.label][0]) for port in role.ports]
         for role, known in zip(submission.spec.roles, peers.ports, strict=True)
     ]
-    record = records.render(submission.spec, config.ports, ports, lambda _role: True)
+    kind = peers.kind.name if peers.kind else ""
+    record = records.render(submission.spec, config.ports, ports, lambda _role: True, kind=kind)
     attempts.write_text(folder / records.FILE, record)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from jobs.backends.kubernetes.objects.pods import ABOUT, CODE, MAIN, PACKAGES, RESUME
+from jobs.backends.kubernetes.objects.pods import ABOUT, CODE, PACKAGES, RESUME, find_main
 from jobs.states import Params, Reason, ReasonCode, ReplicaState
 
 Object = Mapping[str, Any]
@@ -50,9 +50,9 @@ class ReplicaStatus:
     """One replica, as its pod tells, or as it was recorded.
 
     `word` is the engine's word while it waits, `detail` its text; `step` is the init container that runs, and
-    `about` what that brings; `address` is the pod's.  `commit` and
-    `checkpoint` are what the init containers found.  `removed_at` is when somebody has asked for the pod's
-    deletion.  Times are seconds since the epoch by the node's clock.
+    `about` what that brings; `address` and `uid` are the pod's.  `commit` and `checkpoint` are what the init
+    containers found.  `removed_at` is when somebody has asked for the pod's deletion.  Times are seconds since
+    the epoch by the node's clock.
     """
 
     state: ReplicaState
@@ -71,6 +71,7 @@ class ReplicaStatus:
     word: str = ""
     detail: str = ""
     removed_at: float | None = None
+    uid: str = ""
 
     @property
     def was_removed(self) -> bool:
@@ -103,7 +104,7 @@ class ReplicaStatus:
 def read_pod(pod: Object, memory_mib: int, now: float) -> ReplicaStatus:
     """Return the status of the replica of a pod that has so much memory."""
     about, status = pod["metadata"], pod.get("status") or {}
-    main = _container(status, MAIN)
+    main = _container(status, find_main(pod))
     state = main.get("state") or {}
     found = ReplicaStatus(
         ReplicaState.WAITING,
@@ -113,6 +114,7 @@ def read_pod(pod: Object, memory_mib: int, now: float) -> ReplicaStatus:
         commit=_message(status, CODE),
         checkpoint=_message(status, RESUME),
         removed_at=_removed_at(about),
+        uid=about.get("uid", ""),
     )
     if ended := state.get("terminated"):
         found = _with_end(found, ended, memory_mib)

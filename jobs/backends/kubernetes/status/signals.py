@@ -10,7 +10,7 @@ from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import ApiError
 from jobs.backends.kubernetes.client.connection import ApiConnection
 from jobs.backends.kubernetes.client.exec import open_exec
-from jobs.backends.kubernetes.objects.pods import MAIN
+from jobs.backends.kubernetes.objects.pods import find_main
 
 SIGNALS: Final = frozenset({"HUP", "INT", "KILL", "TERM", "USR1", "USR2"})
 
@@ -23,12 +23,13 @@ def send_signal(connection: ApiConnection, pod: dict[str, Any], name: str, timeo
     if name not in SIGNALS:
         return
     with suppress(ApiError, TimeoutError, Unreachable):
-        asyncio.run(asyncio.wait_for(_send(connection, pod["metadata"], name), timeout_s))
+        asyncio.run(asyncio.wait_for(_send(connection, pod, name), timeout_s))
 
 
-async def _send(connection: ApiConnection, about: dict[str, Any], name: str) -> None:
+async def _send(connection: ApiConnection, pod: dict[str, Any], name: str) -> None:
+    about = pod["metadata"]
     argv = ["/bin/sh", "-c", _SEND, "sh", name]
-    stream = await open_exec(connection, about["namespace"], about["name"], MAIN, argv, stdin=False)
+    stream = await open_exec(connection, about["namespace"], about["name"], find_main(pod), argv, stdin=False)
     try:
         await stream.wait()
     finally:

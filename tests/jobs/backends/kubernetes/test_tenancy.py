@@ -1,6 +1,5 @@
 """Two people in two namespaces, and a console with the rights of deploy/kubernetes and no others."""
 
-import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,42 +16,11 @@ from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.sessions import NoEntry, SessionKind, SessionRequest
 from jobs.spec import Mount, SecretRef
 from jobs.states import State
-from tests.jobs.backends.benches import CHECKOUT, log_of, role, wait_until_over
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.kubernetes.accounts import RBAC, bind, read_token
 from tests.jobs.backends.kubernetes_bench import KubernetesBench
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import wait_for
-
-RBAC = CHECKOUT / "deploy/kubernetes/rbac.yaml"
-
-
-def read_token(kubernetes: Cluster, namespace: str, account: str) -> str:
-    """The token of a service account, which Kubernetes 1.20 makes itself."""
-    path = f"/api/v1/namespaces/{namespace}"
-
-    def names() -> list[str]:
-        found = kubernetes.api.get(f"{path}/serviceaccounts/{account}")
-        return [each["name"] for each in found.get("secrets") or ()]
-
-    name = wait_for(names)[0]
-    data = kubernetes.api.get(f"{path}/secrets/{name}")["data"]
-    return base64.b64decode(data["token"]).decode()
-
-
-@pytest.fixture(scope="module")
-def account(kubernetes: Cluster, namespace: str) -> Iterator[str]:
-    """The token of the console's account, with its rights in the tests' namespace."""
-    kubernetes.kubectl("apply", "-f", str(RBAC))
-    bind(kubernetes, namespace)
-    yield read_token(kubernetes, "job-console", "job-console")
-    kubernetes.kubectl("delete", "-f", str(RBAC))  # and wait: other tests create the same
-
-
-def bind(kubernetes: Cluster, namespace: str) -> None:
-    """Give the console's account its rights in a namespace, as the file says."""
-    kubernetes.kubectl(
-        *("create", "rolebinding", "job-console", "--namespace", namespace),
-        *("--clusterrole", "job-console-jobs", "--serviceaccount", "job-console:job-console"),
-    )
 
 
 @pytest.fixture
@@ -110,7 +78,11 @@ def test_rights_that_are_checked_are_those_of_the_file() -> None:
     }
     checked = {
         "job-console-cluster": {(name, verb) for name, verbs in rights.CLUSTER for verb in verbs.split()},
-        "job-console-jobs": {(name, verb) for name, verbs in rights.NAMESPACED for verb in verbs.split()},
+        "job-console-jobs": {
+            (name, verb)
+            for name, verbs in (*rights.NAMESPACED, *rights.OPERATORS.values())
+            for verb in verbs.split()
+        },
     }
     assert roles == checked
 
