@@ -53,9 +53,7 @@ def observe(folder: Path, record: AttemptRecord, job: RayJob | None) -> Observat
 
 def _is_late(folder: Path) -> bool:
     """Return whether Ray's job was seen ended long enough ago."""
-    attempts.create(folder / MISSED, f"{time.time():.3f}")
-    since = attempts.read_text(folder / MISSED)
-    return since is not None and time.time() > float(since) + LATE_S
+    return time.time() > attempts.first_time(folder / MISSED) + LATE_S
 
 
 def has_ended(folder: Path) -> bool:
