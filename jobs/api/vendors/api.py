@@ -50,7 +50,6 @@ class ErrorKind(Enum):
     """Kinds of errors that every API has, each with a status and code of its own."""
 
     NO_OPERATION = "no_operation"
-    UNAUTHENTICATED = "unauthenticated"
     MISSING_SCOPE = "missing_scope"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
