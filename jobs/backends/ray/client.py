@@ -76,7 +76,6 @@ class RayNode:
     name: str
     address: str
     is_alive: bool
-    why: str
     resources: Mapping[str, float]
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -162,7 +161,6 @@ class RayClient:
                 str(each.get("node_name") or each.get("node_ip") or ""),
                 str(each.get("node_ip") or ""),
                 each.get("state") == "ALIVE",
-                str(each.get("state_message") or ""),
                 each.get("resources_total") or {},
                 each.get("labels") or {},
             )
