@@ -19,7 +19,7 @@ class ConsoleConfig(AppConfig):
     verbose_name = _("Console")
 
     def ready(self) -> None:
-        from console import checks  # noqa: F401, PLC0415  # they register themselves
+        from console.checks import system_checks  # noqa: F401, PLC0415  # they register themselves
         from console.monitoring import measures  # noqa: PLC0415  # there are models from here on
 
         measures.register()

@@ -31,7 +31,7 @@ def main() -> int:
     except preflight.CannotStart as problem:
         sys.exit(str(problem))
     if command == "doctor":
-        from console import doctor  # noqa: PLC0415  # needs the packages
+        from console.checks import doctor  # noqa: PLC0415  # needs the packages
 
         return doctor.main()
     if command == "restore":

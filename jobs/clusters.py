@@ -15,7 +15,6 @@ from jobs.backends import registry
 from jobs.backends.base import Backend, Unreachable
 from jobs.backends.registry import NoSuchBackend, Registration
 from jobs.backends.settings import SettingProblem, Settings
-from jobs.shared_folder import shared_folder
 from quotas.clusters import encrypted_settings
 
 if TYPE_CHECKING:
@@ -79,4 +78,5 @@ def _config(registration: Registration, config: Mapping[str, Any]) -> Settings:
     model = registration.config
     overlay: Mapping[str, Any] = getattr(settings, model.OVERLAY) if model.OVERLAY else {}
     own = {key: getattr(settings, name) for key, name in model.CONSOLE.items()}
-    return model.from_settings(shared_folder(), {**encrypted_settings.decrypt(config), **overlay, **own})
+    values = {**encrypted_settings.decrypt(config), **overlay, **own}
+    return model.from_settings(settings.CONSOLE_SHARED_FOLDER, values)

@@ -8,7 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+MOST_MODULES = 12
+"""Directly in one of the three packages; more of them belong into packages of their own."""
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -58,3 +62,9 @@ def test_reservations_are_written_only_by_the_ledger() -> None:
         )
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("package", ["console", "jobs", "quotas"])
+def test_root_of_package_has_at_most_a_dozen_modules(package: str) -> None:
+    found = sorted(path.name for path in (ROOT / package).glob("*.py") if path.name != "__init__.py")
+    assert len(found) <= MOST_MODULES, found

@@ -212,5 +212,5 @@ def test_documentation_stays_short_enough_to_be_read() -> None:
     assert total <= MOST_WORDS, (
         f"README.md and docs/ have {total} words, {total - MOST_WORDS} too many. Say it more briefly, remove "
         "what another page says, move reasons into comments and examples into docs/examples, and let "
-        f"console/reference make what the code knows. The longest pages: {longest}."
+        f"console/documentation/reference make what the code knows. The longest pages: {longest}."
     )

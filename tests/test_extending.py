@@ -41,7 +41,7 @@ def _extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) ->
     monkeypatch.setitem(registry.PACKAGES, BACKEND, "jobs.backends.detached")
     monkeypatch.setattr(dialects, "NAMES", (*dialects.NAMES, DIALECT))
     monkeypatch.setattr(dialects, "_HOMES", {**dialects._HOMES, DIALECT: "jobs.dialects.plain"})
-    settings.CONSOLE_HOME = tmp_path / "home"
+    settings.CONSOLE_HOME = settings.CONSOLE_SHARED_FOLDER = tmp_path / "home"
     yield
     for name in set(sys.modules) - before:
         if name.startswith(("jobs.backends.detached", "jobs.dialects.plain")):

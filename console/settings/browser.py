@@ -7,9 +7,9 @@ from console.settings.location import (
     CONSOLE_HOME,
     CONSOLE_HOSTS,
     CONSOLE_OPENPAI_HOST,
+    CONSOLE_SHARED_FOLDER,
     CONSOLE_TLS,
     DEBUG,
-    SHARED,
 )
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
@@ -72,16 +72,16 @@ SERVESTATIC_USE_ZSTD = False
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": SHARED / "uploads"},
+        "OPTIONS": {"location": CONSOLE_SHARED_FOLDER / "uploads"},
     },
     "logs": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": SHARED / "logs", "file_permissions_mode": 0o600},
+        "OPTIONS": {"location": CONSOLE_SHARED_FOLDER / "logs", "file_permissions_mode": 0o600},
     },
     "uploads": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {
-            "location": SHARED / "uploads",
+            "location": CONSOLE_SHARED_FOLDER / "uploads",
             "file_permissions_mode": 0o600,
             "directory_permissions_mode": 0o700,
         },

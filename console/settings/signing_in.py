@@ -3,9 +3,9 @@
 from console.configuration.config import env
 from console.settings.location import (
     CONSOLE_HAS_SEVERAL_HOSTS,
+    CONSOLE_SHARED_FOLDER,
     CONSOLE_TLS,
     CONSOLE_WEB_PROCESSES,
-    SHARED,
 )
 
 env.group("Signing in")
@@ -108,7 +108,7 @@ CACHES = {
     if CONSOLE_WEB_PROCESSES == 1 and not CONSOLE_HAS_SEVERAL_HOSTS
     else {
         "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
-        "LOCATION": SHARED / "run" / "cache",
+        "LOCATION": CONSOLE_SHARED_FOLDER / "run" / "cache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},
     }
 }

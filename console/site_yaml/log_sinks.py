@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 from django.db.models.functions import Now
 
 from console.site_yaml.shape import LogSinkShape
-from jobs import addresses
 from jobs.dialects.spans import escape
 from jobs.live import triggers
 from jobs.messages.deliveries import delivery_message
 from jobs.models import LogSink
 from jobs.models.log_sinks import MOST_RECORDS
+from jobs.outbound import addresses
 from quotas.models import Workspace
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.assets import personal_secrets
 from jobs.spec import ENV_NAME
+from jobs.web.http import set_choices
 from quotas.models import User
 
 LIFETIMES: Final = ((7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 year")))
@@ -40,9 +41,9 @@ class SettingsForm(forms.ModelForm[User]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         zones = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith("Etc/"))
-        _set_choices(self.fields["language"], [("", _("Browser default")), *settings.LANGUAGES])
+        set_choices(self.fields["language"], [("", _("Browser default")), *settings.LANGUAGES])
         default = _("Console default (%(zone)s)") % {"zone": settings.TIME_ZONE}
-        _set_choices(
+        set_choices(
             self.fields["time_zone"], [("", default), ("UTC", "UTC"), *((zone, zone) for zone in zones)]
         )
         for field in self.fields.values():
@@ -153,8 +154,3 @@ class AccessKeyForm(AccessKeyLifetime, TokenForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].help_text = _("Helps you identify the key when you revoke it.")
-
-
-def _set_choices(field: forms.Field, choices: list[Any]) -> None:
-    assert isinstance(field, forms.ChoiceField)
-    field.choices = choices

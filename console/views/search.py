@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from console import documentation
+from console.documentation import pages
 from jobs import messages
 from jobs.search.job_pages import find_jobs
 from jobs.search.query import JobQuery, Term
@@ -73,10 +73,10 @@ def _pages(request: SignedIn, text: str) -> list[Item]:
     ]
     if request.user.is_staff:
         site: Any = admin.site  # unfold's, whose sidebar has what the person may open
-        pages = (page for group in site.get_sidebar_list(request) for page in group["items"])
+        listed = (page for group in site.get_sidebar_list(request) for page in group["items"])
         found += [
             Item(label=str(page["title"]), url=page["link"], hint=_("Administration"), icon="shield-lock")
-            for page in pages
+            for page in listed
         ]
     words = text.casefold().split()
     return [item for item in found if _fits(f"{item['hint']} {item['label']}", words)][:MOST]
@@ -102,5 +102,5 @@ def _access_keys(request: SignedIn, text: str) -> Iterator[Item]:
 
 def _documents(text: str) -> Iterator[Item]:
     """Yield headings of the documentation."""
-    for heading in documentation.find(text, MOST):
+    for heading in pages.find_headings(text, MOST):
         yield Item(label=heading.text, url=heading.url, hint=_("Documentation"), icon="help")

@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from jobs import addresses
 from jobs.assets import changes
 from jobs.messages.deliveries import delivery_message
 from jobs.models import (
@@ -26,6 +25,7 @@ from jobs.models import (
     RamRole,
     Vpc,
 )
+from jobs.outbound import addresses
 from quotas.admin.base import MachineWritten, TabularInline, Uncounted, signed_in_admin
 
 

@@ -17,11 +17,11 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from jobs import addresses
 from jobs.live import triggers
 from jobs.messages.deliveries import delivery_message
 from jobs.models import LogSink
 from jobs.models.log_sinks import MOST_RECORDS
+from jobs.outbound import addresses
 from quotas.access import administers
 from quotas.admin.base import ModelAdmin, signed_in_admin
 

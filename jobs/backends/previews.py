@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from jobs.backends.base import MASK, RenderedRole, Submission
 from jobs.node.staging.mount_paths import WORK
 from jobs.node.staging.mount_specs import IN_WORK
 from jobs.node.supervisor.plan import Plan
+from jobs.node.wrapper.environment import INDEX_VARIABLES
 from jobs.spec import Resources, RoleSpec
+
+CHOSEN_AT_START: Final = (
+    "CUDA_VISIBLE_DEVICES",
+    "JOB_CONSOLE_ENDPOINTS",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PAI_CONTAINER_HOST_IP",
+    "PAI_CONTAINER_HOST_PORT",
+    "PAI_WORK_DIR",
+    "RANK",
+    *INDEX_VARIABLES,
+)
+"""Some of the variables that are known only on the node, or differ between replicas."""
 
 
 def mask_secrets(submission: Submission, names: Iterable[str]) -> Submission:

@@ -78,6 +78,10 @@ def keep(why: str) -> Support:
 
 
 OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount applies.")
+RAY_OPTIONS: Final = _(
+    "Ray uses its runtime environment, object store size and retries of the submitter. The other "
+    "settings are kept for export."
+)
 OWN_HOST: Final = _("Submodules are fetched from the repository's own host.")
 LIBRARY_FILES: Final = _(
     "requirements.txt is installed by pip, environment.yml by conda, mamba or micromamba, and uv.lock or "

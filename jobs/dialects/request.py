@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from jobs.dialects import amounts
 from jobs.dialects.base import Fix
@@ -77,18 +77,18 @@ class Request(Record):
     def _keys_there(self) -> Collection[str]:
         return self.raw
 
-    def group(self, rule: Group) -> Request:
+    def group(self, rule: Group) -> Self:
         """Return the object under the rule's key; one without members where there is none."""
         value = self.value.get(rule.key, {})
         if not isinstance(value, dict):
             self._wrong_type(rule, value, "object", None)
             value = {}
-        return Request(value, self.at(rule.key), self.findings, rule.keys).inspect()
+        return type(self)(value, self.at(rule.key), self.findings, rule.keys).inspect()
 
-    def requests(self, rule: Records) -> Iterator[Request]:
+    def requests(self, rule: Records) -> Iterator[Self]:
         """Yield the objects of a list; nothing where there is none."""
         for record in self.records(rule):
-            yield Request(record.value, record.pointer, self.findings, rule.keys).inspect()
+            yield type(self)(record.value, record.pointer, self.findings, rule.keys).inspect()
 
     def flag(self, rule: Flag) -> bool:
         """True or false, also in quotes (Python's clients write `True`)."""
@@ -186,7 +186,7 @@ class Request(Record):
                 )
         return tuple(found)
 
-    def inspect(self) -> Request:
+    def inspect(self) -> Self:
         """Look at the keys that nobody else will: unknown ones, and those that mean nothing in a JobSpec.
 
         Unknown ones are noted; the others are only looked at for what may be wrong with them.

@@ -85,10 +85,6 @@ class Changes:
                 del self._inboxes[workspace_id]
                 self._positions.pop(workspace_id, None)
 
-    def watched_workspaces(self) -> frozenset[int]:
-        """The workspaces that somebody watches."""
-        return frozenset(self._inboxes)
-
     def _watch(self, workspaces: Iterable[int], now: Cursor | None) -> None:
         """Read these streams too, from `now` on; None: once Redis is back."""
         if now is not None:

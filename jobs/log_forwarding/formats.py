@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from jobs.egress import Answer
 from jobs.log_forwarding.lines import LogLine
 from jobs.models import LogSink
 from jobs.notifications.transports.outcome import of_answer
+from jobs.outbound.egress import Answer
 
 REFUSALS: Final = frozenset({400, 413, 422})
 """Statuses that are about the batch; every other error is about the server, or about the sink's settings."""

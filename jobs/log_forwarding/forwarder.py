@@ -24,8 +24,6 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Least, Now
 from django.utils.crypto import get_random_string
 
-from jobs import egress
-from jobs.addresses import AddressError
 from jobs.faults import fault
 from jobs.log_forwarding import batches
 from jobs.log_forwarding.batches import Batch, LogWindow
@@ -33,6 +31,8 @@ from jobs.log_forwarding.formats import FORMATS, PostOutcome
 from jobs.log_forwarding.positions import find_due
 from jobs.models import LogCursor, LogSink
 from jobs.models.log_sinks import MOST_RECORDS
+from jobs.outbound import egress
+from jobs.outbound.addresses import AddressError
 from quotas.encryption import Unreadable
 
 log = structlog.get_logger(__name__)

@@ -23,7 +23,6 @@ from django.db.models import Sum
 
 from jobs.logs import redaction
 from jobs.models import Attempt, LogChunk, LogStream
-from jobs.shared_folder import shared_folder
 
 CHUNK: Final = 8 * 1024 * 1024
 MOST_AT_ONCE: Final = 4 * 1024 * 1024
@@ -56,7 +55,8 @@ def _storage() -> Storage:
 
 def jobs_root() -> Path:
     """Return the folder beneath which live logs lie."""
-    return shared_folder() / "jobs"
+    root: Path = settings.CONSOLE_SHARED_FOLDER / "jobs"
+    return root
 
 
 def relative_to_root(path: str) -> str:

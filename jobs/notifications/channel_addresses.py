@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from jobs import addresses
 from jobs.models import Channel
+from jobs.outbound import addresses
 
 Kind = Channel.Kind
 ASKED: Final[Mapping[str, tuple[str, ...]]] = {

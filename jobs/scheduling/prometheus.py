@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from jobs import egress
-from jobs.addresses import PORTS, AddressError, Refused
 from jobs.backends.base import Handle, Unreachable
 from jobs.backends.measures import MeasuredElsewhere, Transferred, Use
 from jobs.backends.metrics_source import MetricsSource
 from jobs.messages.deliveries import delivery_message
 from jobs.messages.metrics_source import metrics_source_message
 from jobs.models import Attempt, Replica
+from jobs.outbound import egress
+from jobs.outbound.addresses import PORTS, AddressError, Refused
 from jobs.states import ReplicaState
 
 MOST_BYTES: Final = 16 << 20

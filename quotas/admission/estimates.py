@@ -72,11 +72,6 @@ class Estimate:
         hour = self.hour_micro
         return None if hour is None else round(Fraction(hour * seconds, 3600))
 
-    def most_over(self, seconds: int) -> int | None:
-        """In so many seconds at the most that was bid."""
-        hour = self.most_hour_micro
-        return None if hour is None else round(Fraction(hour * seconds, 3600))
-
 
 def _sum(pairs: Sequence[tuple[int, int | None]]) -> int | None:
     found = [(count, micro) for count, micro in pairs if micro is not None]

@@ -272,11 +272,6 @@ def _to_holding(row: Reservation, shapes: Shapes, least_s: float) -> HeldResourc
     )
 
 
-def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
-    """Every quota of the cluster with its limits, and whether its GPU-hours last."""
-    return _accounts(list(Quota.objects.filter(cluster=cluster)), now, {})
-
-
 def _accounts(
     quotas: list[Quota], now: datetime, running: Mapping[int, Mapping[int, int]]
 ) -> dict[int, Account]:

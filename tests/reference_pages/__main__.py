@@ -10,7 +10,7 @@ from typing import Final
 
 import django
 
-from console import reference
+from console.documentation import reference
 from console.home import CHECKOUT
 from tests.reference_pages import conversions, engines, form_fields
 

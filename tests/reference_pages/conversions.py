@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.reference.table import code, table
+from console.documentation.reference.table import code, table
 from jobs import dialects
 from tests.reference_pages.survival import Fate, added, both_keep, fates, lost_between
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from console.reference.spec_paths import list_paths
-from console.reference.table import cell, code, table
+from console.documentation.reference.spec_paths import list_paths
+from console.documentation.reference.table import cell, code, table
 from jobs.backends import accounts, base, measures, origins, registry, sessions
 from jobs.backends.support import Fate, find_support
 from tests.jobs.backends.benches import CONTRACT_BENCHES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.reference.dialect_fields import list_parents, remove_purposes
-from console.reference.spec_paths import list_paths
+from console.documentation.reference.dialect_fields import list_parents, remove_purposes
+from console.documentation.reference.spec_paths import list_paths
 from jobs import dialects
 from jobs.dialects.field_map import FieldRow
 

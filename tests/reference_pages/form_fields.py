@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from console.reference.table import code, table
+from console.documentation.reference.table import code, table
 
 INTRODUCTION: Final = """\
 # The fields of PAI-DLC's pages

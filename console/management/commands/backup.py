@@ -14,7 +14,6 @@ from django.utils import timezone
 from console.management import backup
 from console.management.database_dump import DumpFailed
 from jobs.client.wheel_builder import version
-from jobs.shared_folder import shared_folder
 
 
 class Command(BaseCommand):
@@ -35,7 +34,7 @@ class Command(BaseCommand):
                 options["file"].absolute(),
                 settings.CONSOLE_HOME,
                 settings.DATABASES["default"],
-                shared=shared_folder(),
+                shared=settings.CONSOLE_SHARED_FOLDER,
                 release=version(),
                 made_at=timezone.now().isoformat(timespec="seconds"),
                 migrations=sorted(f"{app}.{name}" for app, name in applied),

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from console import reference
+from console.documentation import reference
 
 
 class Command(BaseCommand):

@@ -19,9 +19,9 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from jobs import egress
-from jobs.addresses import AddressError
 from jobs.models import RamRole
+from jobs.outbound import egress
+from jobs.outbound.addresses import AddressError
 from jobs.signatures import ACS3, SIGV4, SignedRequest, sign_acs3, sign_aws4
 from quotas.encryption import Unreadable
 

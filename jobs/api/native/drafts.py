@@ -24,7 +24,6 @@ from jobs.submission.drafts import DraftContent
 from quotas.access import Verb
 
 PAGE: Final = 50
-MOST_AT_ONCE_DIGITS: Final = 8
 
 
 class DraftContentShape(shapes.ApiShape):

@@ -11,7 +11,6 @@ from jobs.api.native.auth import Caller
 from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError
 from jobs.api.vendors.authentication import (
     AuthenticationFailure,
-    AuthenticationRefused,
     authenticate_alibaba,
 )
 from jobs.api.vendors.operations import Call, JsonObject
@@ -52,9 +51,17 @@ _AUTHENTICATION: Final[Mapping[AuthenticationFailure, tuple[int, str, str]]] = {
 }
 
 
+def page_slice(call: Call) -> slice:
+    """Return the part of a list that the call's page number and size name."""
+    size: int = call.values["PageSize"]
+    first = (call.values["PageNumber"] - 1) * size
+    return slice(first, first + size)
+
+
 class AlibabaApi(VendorApi):
     """An API of Alibaba Cloud in the ROA style."""
 
+    authentication_errors = _AUTHENTICATION
     errors: ClassVar[Mapping[ErrorKind, tuple[int, str]]] = {
         ErrorKind.NO_OPERATION: (404, "InvalidApi.NotFound"),
         ErrorKind.MISSING_SCOPE: (403, "NoPermission"),
@@ -73,10 +80,6 @@ class AlibabaApi(VendorApi):
 
     def authenticate(self, request: HttpRequest) -> Caller:
         return authenticate_alibaba(request)
-
-    def describe_authentication(self, refused: AuthenticationRefused) -> VendorError:
-        status, code, message = _AUTHENTICATION[refused.failure]
-        return VendorError(status, code, message.format(detail=refused.detail))
 
     def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:
         body = {

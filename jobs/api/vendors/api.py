@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 from jobs import submission
 from jobs.api.native import problems
 from jobs.api.native.auth import Caller
-from jobs.api.vendors.authentication import AuthenticationRefused
+from jobs.api.vendors.authentication import AuthenticationFailure, AuthenticationRefused
 from jobs.api.vendors.operations import (
     Call,
     InvalidParameters,
@@ -50,7 +50,6 @@ class ErrorKind(Enum):
     """Kinds of errors that every API has, each with a status and code of its own."""
 
     NO_OPERATION = "no_operation"
-    UNAUTHENTICATED = "unauthenticated"
     MISSING_SCOPE = "missing_scope"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
@@ -81,7 +80,8 @@ class VendorError(Exception):
 class VendorApi(ABC):
     """One API of a vendor: its operations, and how it authenticates, answers and refuses.
 
-    `prefixes` begin the addresses that belong to it; `errors` has the status and code of each kind of error.
+    `prefixes` begin the addresses that belong to it; `errors` has the status and code of each kind of error,
+    `authentication_errors` those of each failure with its message.
     """
 
     name: ClassVar[str]
@@ -89,6 +89,7 @@ class VendorApi(ABC):
     prefixes: ClassVar[tuple[str, ...]]
     operations: ClassVar[tuple[Operation, ...]]
     errors: ClassVar[Mapping[ErrorKind, tuple[int, str]]]
+    authentication_errors: ClassVar[Mapping[AuthenticationFailure, tuple[int, str, str]]]
 
     def owns(self, request: HttpRequest) -> bool:
         """Tell whether the request belongs to this API, by its address."""
@@ -98,9 +99,10 @@ class VendorApi(ABC):
     def authenticate(self, request: HttpRequest) -> Caller:
         """Return the caller.  Raises AuthenticationRefused."""
 
-    @abstractmethod
     def describe_authentication(self, refused: AuthenticationRefused) -> VendorError:
         """Return the vendor's error of a request that is not authenticated."""
+        status, code, message = self.authentication_errors[refused.failure]
+        return VendorError(status, code, message.format(detail=refused.detail))
 
     @abstractmethod
     def render_error(self, request: HttpRequest, error: VendorError, request_id: str) -> HttpResponse:

@@ -122,6 +122,10 @@ class Call:
         """Tell whether the caller came with that scope."""
         return self.caller is not None and (self.caller.scopes is None or scope in self.caller.scopes)
 
+    def has_scope_to_read(self, job: Job) -> bool:
+        """Tell whether the caller's key suffices for a job; for another's private one it needs `admin`."""
+        return job.owner_id == self.person.pk or job.is_public or self.allows("admin")
+
     def find_job(self, public_id: str, verb: Verb) -> Job:
         """Return a job for `verb`.  Raises Http404, PermissionDenied or MissingScopeError.
 
@@ -275,6 +279,11 @@ def _read_time(value: Any) -> datetime:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ExpectedError("time as 2020-11-08T16:00:00Z") from None
+
+
+def render_time(moment: datetime | None) -> str:
+    """Return a time in UTC to the second, as several vendors write it; "" for none."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
 def _read_map(value: Any) -> dict[str, str]:

@@ -23,7 +23,6 @@ from django.conf import settings
 from jobs.assets.uploads import store
 from jobs.assets.uploads.store import MIB, ContentPiece, NotTaken
 from jobs.node import disk
-from jobs.shared_folder import shared_folder
 from quotas.models import User
 
 HEAD: Final = struct.Struct(">32sQ")
@@ -44,7 +43,8 @@ def folder(person: User) -> Path:
 
 
 def _around() -> Path:
-    return shared_folder() / "uploads" / "arriving"
+    around: Path = settings.CONSOLE_SHARED_FOLDER / "uploads" / "arriving"
+    return around
 
 
 def received_bytes(person: User, sha256: str) -> int:
@@ -73,7 +73,7 @@ def check_room(person: User, more: int, *, besides: str = "") -> None:
     Like logs and folders of running jobs, uploads leave half of CONSOLE_DISK_FLOOR_MIB free.
     """
     least = settings.CONSOLE_DISK_FLOOR_MIB // 2
-    if least and disk.free_mib(shared_folder()) - more // MIB < least:
+    if least and disk.free_mib(settings.CONSOLE_SHARED_FOLDER) - more // MIB < least:
         raise NotTaken("disk_low")
     most = settings.CONSOLE_CODE_PERSON_MIB * MIB
     waiting = sum(size for name, size in list_partial(person).items() if name != besides)

@@ -18,7 +18,6 @@ from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.positions import FieldPositions
 from jobs.models import AssetKind, Blob, HeldBlob, HeldTree, Job, TreeUse, UploadedTree
-from jobs.shared_folder import shared_folder
 from jobs.spec import JobSpec
 from jobs.trees import Tree, find_trees
 from quotas.access import Verb, those
@@ -119,7 +118,7 @@ def _row(tree: Tree) -> UploadedTree:
     row = UploadedTree.objects.filter(sha256=tree.id).first()
     if row is not None:
         return row
-    around = shared_folder() / "uploads"
+    around: Path = settings.CONSOLE_SHARED_FOLDER / "uploads"
     around.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=around, prefix=".manifest-")
     with os.fdopen(handle, "wb") as file:

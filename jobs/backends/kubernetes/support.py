@@ -10,6 +10,7 @@ from jobs.backends.support import (
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     OPTIONS_OF_MEMORY,
+    RAY_OPTIONS,
     Fate,
     Support,
     approximate,
@@ -48,10 +49,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_JOBS}::test_three_workers_find_rank_zero_by_name_and_reduce",
     ),
     "framework_options": approximate(
-        _(
-            "Ray uses its runtime environment, object store size and retries of the submitter. The other "
-            "settings are kept for export."
-        ),
+        RAY_OPTIONS,
         members=ray.OPTIONS,
     ),
     "roles[].name": honour(_RANKS),

@@ -40,24 +40,21 @@ from jobs.backends.ray.config import RayConfig
 from jobs.backends.ray.driver import RELAY_LINE
 from jobs.backends.ray.sessions import ListenerSessions
 from jobs.backends.remote import attempts, records, relay_ingest, tombstones
-from jobs.backends.remote.folder_backend import FolderBackend, StopStage
-from jobs.backends.remote.records import read_record
+from jobs.backends.remote.folder_backend import FolderBackend
+from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.submission_lock import hold_lock
 from jobs.backends.staging import tree_archives
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
 from jobs.spec import JobSpec, resource_requests
-from jobs.states import TERMINAL, Reason, ReasonCode
+from jobs.states import Reason, ReasonCode
 
 LIVE: Final = ".live-ray"
 """In the root: for each attempt that was submitted and has not ended, what its replicas require."""
 
 SENT: Final = "sent"
 """In an attempt's folder: Ray has accepted it."""
-
-SECRETS: Final = ("secrets", "door", "door-key")
-"""Files that are removed at a job's end."""
 
 _DIGEST: Final = 64
 
@@ -110,24 +107,17 @@ class RayBackend(FolderBackend):
         jobs = {job.submission_id: job for job in self._client.list_jobs()}
         find_head = cache(self._client.find_head)
         seen = {handle: self._observe(handle, jobs.get(handle), find_head) for handle in handles}
-        for handle, found in seen.items():
-            if isinstance(found, Observation) and found.state in TERMINAL:
-                self._close(handle)
         return self._complete(seen, self._addresses.of_node)
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
-        """See `base.Backend`.
-
-        The driver sends the signal and counts the time; where it does not, Ray ends it, and with it all.
-        """
+        """See `base.Backend`."""
         folder = self._find_folder(handle)
-        is_over = folder is not None and (folder / relay_ingest.OVER_FILE).exists()
-        record = read_record(folder) if folder else None
-        if folder is None or is_over or record is None:
-            return
-        stage = self._request_stop(folder, record, grace_s, signal)
-        is_unclaimed = stage is StopStage.REQUESTED and not (folder / "claim").exists()
-        if is_unclaimed or stage is StopStage.OVERDUE:
+        if folder is not None and not (folder / relay_ingest.OVER_FILE).exists():
+            super().stop(handle, grace_s=grace_s, signal=signal)
+
+    def _end_by_engine(self, handle: Handle, record: AttemptRecord, *, is_early: bool) -> None:
+        """See `FolderBackend`: Ray ends the driver, and with it all."""
+        if not is_early or not (self._folder(str(handle)) / "claim").exists():
             self._client.stop(handle)
 
     def find_checkpoint(self, handle: Handle) -> checkpoints.Checkpoint | None:
@@ -162,11 +152,8 @@ class RayBackend(FolderBackend):
         with suppress(Unreachable):  # Ray forgets ended jobs by itself, some time
             self._client.delete(handle)
         (self._config.root / LIVE / handle).unlink(missing_ok=True)
-        remove_folder(folder)
-        if folder.parent.exists() and not any(folder.parent.iterdir()):
-            folder.parent.rmdir()
-            if self._config.checkpoints:
-                remove_folder(planner.job_folder(handle, self._config))
+        if self._remove(folder) and self._config.checkpoints:
+            remove_folder(planner.job_folder(handle, self._config))
 
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
@@ -323,12 +310,9 @@ class RayBackend(FolderBackend):
                     return
 
     def _close(self, handle: Handle) -> None:
-        """Accept no more of an ended attempt, and remove what it needed."""
-        folder = self._folder(handle)
+        """See `FolderBackend`; and count what it needs no more."""
         (self._config.root / LIVE / handle).unlink(missing_ok=True)
-        for name in SECRETS:
-            (folder / name).unlink(missing_ok=True)
-        relay_ingest.close_attempt(folder)
+        super()._close(handle)
 
     def _key(self, handle: Handle) -> str:
         return str(handle)

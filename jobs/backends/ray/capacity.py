@@ -162,17 +162,6 @@ def describe_node(capacity: NodeCapacity) -> NodeSeen:
     )
 
 
-def describe_lost(node: RayNode) -> NodeSeen:
-    """Return a node that is gone."""
-    return NodeSeen(
-        name=node.name,
-        cpu_milli=round(node.resources.get("CPU", 0) * 1000),
-        memory_mib=int(node.resources.get("memory", 0) // MIB),
-        schedulable=False,
-        why=node.why.splitlines()[0][:200] if node.why else "",
-    )
-
-
 def list_queue(
     jobs: Sequence[RayJob], bundles: Sequence[Bundle], names: Mapping[str, str]
 ) -> Iterator[QueuedJob]:

@@ -79,7 +79,6 @@ class RayNode:
     name: str
     address: str
     is_alive: bool
-    why: str
     resources: Mapping[str, float]
     labels: Mapping[str, str] = field(default_factory=dict)
     is_head: bool = False
@@ -166,7 +165,6 @@ class RayClient:
                 str(each.get("node_name") or each.get("node_ip") or ""),
                 str(each.get("node_ip") or ""),
                 each.get("state") == "ALIVE",
-                str(each.get("state_message") or ""),
                 each.get("resources_total") or {},
                 each.get("labels") or {},
                 bool(each.get("is_head_node")),

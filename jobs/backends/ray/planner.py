@@ -191,7 +191,7 @@ def render_given(
         "resumed": resumed.dump() if resumed else None,
         "tracking": None,
     }
-    if has_tracking(submission):
+    if tracking.is_offered(submission, config.console_url):
         given["tracking"] = [tracking.URI, f"{config.console_url}/mlflow/{submission.key}"]
     return json.dumps(given, ensure_ascii=False)
 
@@ -199,11 +199,6 @@ def render_given(
 def _request_port(port: Port, index: int) -> tuple[str, int, int]:
     """Return the label, the first number (0 for any) and the count of a replica's port."""
     return port.label, fixed_ports.first_port(port, index) if port.begin_at else 0, port.count
-
-
-def has_tracking(submission: Submission) -> bool:
-    """Return whether MLflow's client in the job finds the console."""
-    return bool(submission.tracking_token) and not tracking.has_own_server(submission.spec)
 
 
 def list_ports(spec: JobSpec) -> list[tuple[Port, ...]]:
@@ -215,7 +210,7 @@ def render_secrets(submission: Submission, config: RayConfig, mounts: MountPlann
     """Return what is secret of the job, for its replicas alone."""
     found = job_secrets.secrets_of(submission, config.code(), mounts)
     job_secrets.add_key(found, submission.spec)
-    if has_tracking(submission):
+    if tracking.is_offered(submission, config.console_url):
         found["env"][tracking.TOKEN] = submission.tracking_token
     return found
 

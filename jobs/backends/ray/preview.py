@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from jobs.backends import previews
 from jobs.backends.base import (
@@ -20,20 +20,8 @@ from jobs.backends.ray import planner
 from jobs.backends.ray.config import RayConfig
 from jobs.backends.staging import job_secrets
 from jobs.node.supervisor.plan import Plan, PlannedReplica
-from jobs.node.wrapper.environment import INDEX_VARIABLES, job_variables, role_variables
+from jobs.node.wrapper.environment import job_variables, role_variables
 from jobs.spec import RoleSpec
-
-AT_START: Final = (
-    "CUDA_VISIBLE_DEVICES",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "PAI_CONTAINER_HOST_IP",
-    "PAI_CONTAINER_HOST_PORT",
-    "PAI_WORK_DIR",
-    "RANK",
-    *INDEX_VARIABLES,
-)
-"""Some of the variables that are known only on the node, or differ between replicas."""
 
 
 def mask_secrets(submission: Submission, config: RayConfig) -> Submission:
@@ -64,7 +52,7 @@ def _render_role(plan: Plan, place: PlannedReplica, spec: RoleSpec, secrets: dic
         **role.env,
         **dict.fromkeys(secrets, MASK),
     }
-    env: dict[str, str | None] = {**dict.fromkeys(AT_START), **known}
+    env: dict[str, str | None] = {**dict.fromkeys(previews.CHOSEN_AT_START), **known}
     return previews.render_role(
         spec,
         spec.resources,

@@ -71,9 +71,7 @@ def observe(
 
 def _is_late(folder: Path, patience_s: float) -> bool:
     """Return whether Ray's job was first seen ended, or missing, so long ago."""
-    attempts.create(folder / MISSED, f"{time.time():.3f}")
-    since = attempts.read_text(folder / MISSED)
-    return since is not None and time.time() > float(since) + patience_s
+    return time.time() > attempts.first_time(folder / MISSED) + patience_s
 
 
 def has_ended(folder: Path) -> bool:

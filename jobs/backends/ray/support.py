@@ -13,6 +13,7 @@ from jobs.backends.support import (
     MOUNT_OPTIONS,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
+    RAY_OPTIONS,
     Support,
     approximate,
     honour,
@@ -39,10 +40,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
         ),
     ),
     "framework_options": approximate(
-        _(
-            "Ray uses its runtime environment, object store size and retries of the submitter. The other "
-            "settings are kept for export."
-        ),
+        RAY_OPTIONS,
         "frameworks/test_ray.py::test_ray_driver_spans_replicas_in_runtime_env_and_serves_dashboard",
         members=ray.OPTIONS,
     ),

@@ -25,6 +25,9 @@ _OVER: Final = frozenset(ReplicaState) - {ReplicaState.WAITING, ReplicaState.RUN
 
 Outcome = tuple[State, Reason]
 
+_MAX_CODE: Final = 255
+_MAX_TIME: Final = 1 << 32
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptView(ABC):
@@ -167,6 +170,17 @@ class AttemptView(ABC):
             elif name in found.started:
                 why = Unready.STARTING
             yield EndpointSeen(label, "", port, ready=False, why=why, params=params)
+
+
+def check_plausible(seen: Observation) -> None:
+    """Raise ValueError for an observation made of forged files: of what no replica can be."""
+    times = [seen.started_at, seen.ended_at]
+    for each in seen.replicas:
+        times += [each.started_at, each.ended_at]
+        if not 0 <= (each.exit_code or 0) <= _MAX_CODE or len(each.node) > _MAX_CODE:
+            raise ValueError(each.role)
+    if any(at is not None and not 0 <= at < _MAX_TIME for at in times):
+        raise ValueError(times)
 
 
 def _read_sanity(work: Path) -> Mapping[str, Any]:

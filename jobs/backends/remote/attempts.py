@@ -50,6 +50,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,6 +148,12 @@ def create_bytes(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = 
         finally:
             os.close(folder)
     return True
+
+
+def first_time(path: Path) -> float:
+    """Return when this was first called for a file, which holds that."""
+    create(path, repr(time.time()))  # not rounded: it is compared with other times
+    return float(read_text(path) or 0)
 
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:

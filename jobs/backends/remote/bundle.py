@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import jobs
+from jobs import data_mover
 from jobs.backends.remote import attempts
 
 FOLDER: Final = ".node"
@@ -81,12 +82,26 @@ def zip_modules(
 
     `main` is the program's name and text; `patterns` are those of paths below the package `jobs`.
     """
-    home, file = Path(jobs.__path__[0]), io.BytesIO()
+    home = Path(jobs.__path__[0])
+    paths = [path for pattern in patterns for path in sorted(home.glob(pattern))]
+    modules = [(str(path.relative_to(home.parent)), path.read_bytes()) for path in paths]
+    return _zip([(main[0], main[1].encode()), *modules], compression)
+
+
+@cache
+def zip_data_mover() -> bytes:
+    """Return the data mover as a program in one file."""
+    paths = sorted(Path(data_mover.__path__[0]).glob("*.py"))
+    names = ["__main__.py" if path.name == "main.py" else path.name for path in paths]
+    files = [(name, path.read_bytes()) for name, path in zip(names, paths, strict=True)]
+    return _zip(files, zipfile.ZIP_DEFLATED)
+
+
+def _zip(files: Sequence[tuple[str, bytes]], compression: int) -> bytes:
+    file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
-        archive.writestr(zipfile.ZipInfo(main[0]), main[1], compression)
-        for path in (path for pattern in patterns for path in sorted(home.glob(pattern))):
-            entry = zipfile.ZipInfo(str(path.relative_to(home.parent)))
-            archive.writestr(entry, path.read_bytes(), compression)
+        for name, data in files:
+            archive.writestr(zipfile.ZipInfo(name), data, compression)
     return file.getvalue()
 
 

@@ -11,7 +11,6 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -27,23 +26,32 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.origins import Origin
-from jobs.backends.remote import attempts, status_files
+from jobs.backends.remote import attempts, relay_ingest, status_files
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.endpoints import EndpointProbe
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.replica_sessions import ReplicaSessions
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
+from jobs.node import credential_server
+from jobs.node.folder_removal import remove_folder
+from jobs.states import TERMINAL
 
 OVERDUE_S: Final = 15
 """A job that has not ended by itself so long after the requested time is ended by the engine."""
 
 
-class StopStage(Enum):
-    """How far the end of an attempt is that was to be stopped."""
-
-    REQUESTED = "requested"
-    WAITING = "waiting"
-    OVERDUE = "overdue"
+SECRETS: Final = (
+    "secrets",
+    "login",
+    "code-key",
+    "dir-login",
+    "dir-code-key",
+    "bucket-login",
+    "door",
+    "door-key",
+    credential_server.FILE,
+)
+"""Files in an attempt's folder that are removed at its end."""
 
 
 class FolderBackend(ABC):
@@ -63,6 +71,24 @@ class FolderBackend(ABC):
     @abstractmethod
     def _read_secrets(self, folder: Path) -> Mapping[str, str]:
         """Return the secret variables of an attempt that has not ended."""
+
+    @abstractmethod
+    def _end_by_engine(self, handle: Handle, record: AttemptRecord, *, is_early: bool) -> None:
+        """Have the engine end the job: if it has not begun (`is_early`), or as it does not end by itself."""
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        """See `base.Backend`.  The job itself sends the signal and counts the time."""
+        folder = self._find_folder(handle)
+        record = read_record(folder) if folder else None
+        if folder is None or record is None:
+            return
+        until = time.time() + grace_s
+        earlier = (attempts.read_text(folder / "stop") or "").split()
+        if len(earlier) < 3 or float(earlier[2]) > until:
+            attempts.write_text(folder / "stop", f"{signal} {grace_s} {until:.3f}\n", record.file_mode)
+            self._end_by_engine(handle, record, is_early=True)
+        elif time.time() > float(earlier[2]) + OVERDUE_S:
+            self._end_by_engine(handle, record, is_early=False)
 
     def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
@@ -113,21 +139,34 @@ class FolderBackend(ABC):
     def _complete(
         self, seen: Mapping[Handle, Observation | Gone | Unseen], find_address: Callable[[str], str]
     ) -> dict[Handle, Observation | Gone | Unseen]:
-        """Return observations with the endpoints of replicas and with their versions."""
+        """Return observations with the endpoints of replicas and with their versions.
+
+        Attempts that have ended are closed.
+        """
+        for handle, found in seen.items():
+            if isinstance(found, Observation) and found.state in TERMINAL:
+                self._close(handle)
         probe = EndpointProbe(seen, self._listens, find_address)
         return {
             handle: probe.complete(handle, found).with_version() if isinstance(found, Observation) else found
             for handle, found in seen.items()
         }
 
-    def _request_stop(self, folder: Path, record: AttemptRecord, grace_s: int, signal: str) -> StopStage:
-        """Write the request for an attempt's end, unless an earlier one ends it sooner."""
-        until = time.time() + grace_s
-        earlier = (attempts.read_text(folder / "stop") or "").split()
-        if len(earlier) < 3 or float(earlier[2]) > until:
-            attempts.write_text(folder / "stop", f"{signal} {grace_s} {until:.3f}\n", record.file_mode)
-            return StopStage.REQUESTED
-        return StopStage.OVERDUE if time.time() > float(earlier[2]) + OVERDUE_S else StopStage.WAITING
+    def _close(self, handle: Handle) -> None:
+        """Remove the secrets of an ended attempt, as far as the job has not, and accept no more of it."""
+        folder = self._folder(self._key(handle))
+        for name in SECRETS:
+            (folder / name).unlink(missing_ok=True)
+        if (record := read_record(folder)) is not None and record.apart:
+            relay_ingest.close_attempt(folder)
+
+    def _remove(self, folder: Path) -> bool:
+        """Remove an attempt's folder, and its job's with the last one; return whether it was that."""
+        remove_folder(folder)
+        is_last = folder.parent.exists() and not any(folder.parent.iterdir())
+        if is_last:
+            folder.parent.rmdir()
+        return is_last
 
     def _folder(self, key: str) -> Path:
         return attempts.attempt_folder(self._root, key)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
@@ -33,9 +32,10 @@ from jobs.backends.base import (
 from jobs.backends.measures import AccountedUse
 from jobs.backends.metrics_source import MetricsSource
 from jobs.backends.remote import attempts, records, relay_ingest, tombstones
+from jobs.backends.remote.attempt_view import check_plausible
 from jobs.backends.remote.attempts import InvalidKey
-from jobs.backends.remote.folder_backend import FolderBackend, StopStage
-from jobs.backends.remote.records import read_record
+from jobs.backends.remote.credential_files import CredentialFolders
+from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.submission_lock import hold_lock
 from jobs.backends.slurm.client import (
     associations,
@@ -60,7 +60,6 @@ from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.identity.unix_users import Account
 from jobs.backends.slurm.script import (
     containers,
-    environment,
     job_script,
     node_preflight,
     preview,
@@ -72,24 +71,10 @@ from jobs.backends.slurm.status.recovery import PendingActions
 from jobs.backends.staging import tracking, tree_archives
 from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
-from jobs.node import credential_server
-from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import as_shell
-from jobs.states import TERMINAL
 
 T = TypeVar("T")
-
-SECRETS: Final = (
-    "secrets",
-    "login",
-    "code-key",
-    "dir-login",
-    "dir-code-key",
-    "door",
-    "door-key",
-)
-"""Files that are removed at a job's end."""
 
 BATCH: Final = 500
 """So many jobs are named to one program at a time."""
@@ -101,7 +86,7 @@ Slurm's controller takes one after the other, and the work before and after it t
 """
 
 
-class SlurmBackend(FolderBackend):
+class SlurmBackend(CredentialFolders):
     """One cluster.  All state is Slurm's, or lies in the folder that the console shares with the nodes."""
 
     at_once: Final = SUBMITTERS
@@ -208,7 +193,6 @@ class SlurmBackend(FolderBackend):
         listed = listing.by_name(rows)
         answer = self._ask_accounting(handles, listed)
         seen = {handle: self._observe(handle, listed, answer, todo) for handle in handles}
-        self._clear_secrets(seen)
         users = {each.number: each.user for each in rows}
         self._act(todo.cancel, users, lambda actions, few: actions.cancel(few, waiting_only=True))
         self._act(self._overdue(rows, todo), users, lambda actions, few: actions.cancel(few))
@@ -221,58 +205,27 @@ class SlurmBackend(FolderBackend):
                     self._submit_again(job)  # the next observation finds it
         return self._complete(seen, self._addresses.of_node)
 
-    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
-        """See `base.Backend`.
-
-        The job's own script sends the signal and counts the time; where it does not, Slurm cancels the job.
-        """
-        folder = self._find_folder(handle)
-        record = read_record(folder) if folder else None
-        if folder is None or record is None:
-            return
-        stage, job = self._request_stop(folder, record, grace_s, signal), SlurmJob.of(handle)
-        if stage is not StopStage.WAITING:
-            is_early = stage is StopStage.REQUESTED
-            self._actions(record.user).cancel([self._number(job)], waiting_only=is_early, name=job.key)
-
-    def credentials_age_s(self, handle: Handle) -> float | None:
-        """See `base.CredentialFiles`."""
-        folder = self._find_folder(handle)
-        try:
-            return time.time() - (folder / credential_server.FILE).stat().st_mtime if folder else None
-        except OSError:
-            return None
-
-    def put_credentials(self, handle: Handle, text: str) -> None:
-        """See `base.CredentialFiles`.  The server beside each replica reads the file."""
-        folder = self._find_folder(handle)
-        record = read_record(folder) if folder else None
-        if folder is not None and record is not None and text:
-            attempts.write_text(folder / credential_server.FILE, text, record.file_mode)
-        elif folder is not None:
-            (folder / credential_server.FILE).unlink(missing_ok=True)
+    def _end_by_engine(self, handle: Handle, record: AttemptRecord, *, is_early: bool) -> None:
+        """See `FolderBackend`."""
+        job = SlurmJob.of(handle)
+        self._actions(record.user).cancel([self._number(job)], waiting_only=is_early, name=job.key)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
         prerequisites.check(self._config)
-        try:
+        with prerequisites.explaining_errors():
             seen = nodes.read_inventory(self._controller.nodes(), self._controller.reservations())
             queue = tuple(self._controller.queue())
-            seen = replace(seen, jobs=queue, facilities=self._config.facilities())
-        except Unreachable as error:
-            raise prerequisites.explain(error) from error
         if self._config.identity == JWT:
             cleanup.retry(self._config)
-        return seen
+        return replace(seen, jobs=queue, facilities=self._config.facilities())
 
     def check(self) -> CheckReport:
         """See `base.Checking`.  By the command line always: REST starts nothing at once."""
         seen = self.inventory()
         free = sum(node.schedulable and node.free_cpu_milli > 0 for node in seen.nodes)
-        try:
+        with prerequisites.explaining_errors():
             tried = node_preflight.check_nodes(self._config, free)
-        except Unreachable as error:
-            raise prerequisites.explain(error) from error
         if self._config.tells_apart:  # Slurm checks each job's own user: see try_as
             return replace(tried, lacking=(*tried.lacking, *cleanup.describe_leftovers(self._config)))
         programs, user = Programs(self._config), visibility.asking_user(self._config)
@@ -303,9 +256,7 @@ class SlurmBackend(FolderBackend):
         else:
             if user:
                 SudoHelper(self._config, user).remove(sent.key)
-            remove_folder(folder)
-        if folder.parent.exists() and not any(folder.parent.iterdir()):
-            folder.parent.rmdir()
+            self._remove(folder)
 
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
@@ -404,7 +355,7 @@ class SlurmBackend(FolderBackend):
         attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))
         attempts.write_text(folder / "script", text)
         secret = submission.secret_variables()
-        if environment.has_tracking(submission, self._config):
+        if tracking.is_offered(submission, self._config.console_url):
             secret[tracking.TOKEN] = submission.tracking_token
         hidden = as_shell(secret)
         if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):
@@ -501,7 +452,9 @@ class SlurmBackend(FolderBackend):
                 recovery.note_saved(folder, mine)
                 observed = recovery.observe_lost_state(folder, record, mine, todo)
                 seen = observed or states.from_listed(folder, record, mine)
-            return Gone.GONE if seen is None else unix_users.check_plausible(seen, record.user)
+            if record.user and isinstance(seen, Observation):
+                check_plausible(seen)
+            return seen or Gone.GONE
         except (OSError, ValueError, LookupError):
             if not record.user:
                 raise
@@ -517,19 +470,6 @@ class SlurmBackend(FolderBackend):
             with suppress(OSError, ValueError):
                 if row.state == "RUNNING" and row.user == self._user(row.name):
                     yield from recovery.overdue_jobs(self._config.root, [row], todo)
-
-    def _clear_secrets(self, seen: Mapping[Handle, Observation | Gone | Unseen]) -> None:
-        """Remove files that a job of another user, or on other nodes, can't remove at its end."""
-        for handle, what in seen.items():
-            if isinstance(what, Observation) and what.state in TERMINAL:
-                folder = self._folder(SlurmJob.of(handle).key)
-                record = read_record(folder)
-                (folder / credential_server.FILE).unlink(missing_ok=True)  # perhaps renewed since
-                if record is not None and (record.user or record.apart):
-                    for name in SECRETS:
-                        (folder / name).unlink(missing_ok=True)
-                if record is not None and record.apart:
-                    relay_ingest.close_attempt(folder)
 
     def _choose(
         self,

@@ -19,7 +19,7 @@ from jobs.backends.slurm.client.addresses import SlurmAddresses
 from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, Programs
 from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
-from jobs.backends.slurm.identity.as_user import SESSION_STEP
+from jobs.backends.slurm.identity.as_user import session_options
 from jobs.backends.slurm.identity.helper import SudoHelper
 from jobs.backends.slurm.status import recovery
 
@@ -43,14 +43,11 @@ class StepSessions(ReplicaSessions):
         try:
             if self._config.enters == DOOR:
                 return self._listener(node, f"{self._config.python} {self._bundle()}")
-            has_components = len(self._record.roles) > 1
+            where = (str(self._number), str(self._place) if len(self._record.roles) > 1 else "-", node)
             if self._record.user:
-                component = str(self._place) if has_components else "-"
-                return self._as_user("enter", str(self._number), component, node)
-            where = [f"--jobid={self._number}", f"--nodelist={node}"]
-            where += [f"--het-group={self._place}"] if has_components else []
+                return self._as_user("enter", *where)
             programs, agent = Programs(self._config), [*ISOLATED, str(self._bundle())]
-            command = programs.command("srun", *SESSION_STEP, *where, self._config.python, *agent)
+            command = programs.command("srun", *session_options(*where), self._config.python, *agent)
             return ProcessTransport(command, programs.environment(), self.classify)
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error

@@ -19,15 +19,21 @@ from jobs.spec import JobSpec, MountPurpose
 
 
 def list_names(submission: Submission, rules: CodeRules) -> Iterator[str]:
-    """Every secret that the job names."""
+    """Every secret that the job names, and those of registered code."""
     spec = submission.spec
     yield from placeholders.list_references(_code_uri(spec, rules))
-    yield from (ref.name for ref in spec.secret_env.values())
     if spec.registry_auth and spec.registry_auth.password:
         yield spec.registry_auth.password.name
+    yield from list_used(spec)
+
+
+def list_used(spec: JobSpec) -> Iterator[str]:
+    """Yield every secret that the job names where no image is pulled."""
+    uris = [*([spec.code.uri] if spec.code else []), *(mount.uri for mount in spec.mounts)]
+    for uri in uris:
+        yield from placeholders.list_references(uri)
+    yield from (ref.name for ref in spec.secret_env.values())
     yield from containers.list_secrets(spec)
-    for mount in spec.mounts:
-        yield from placeholders.list_references(mount.uri)
 
 
 def secrets_of(submission: Submission, rules: CodeRules, layer: MountPlanner) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Final
 from jobs import trees
 from jobs.backends.refusals import refusal
 from jobs.backends.staging import job_folders, remotes
-from jobs.backends.staging.storage_map import find_storage
+from jobs.backends.staging.storage_map import apply_mapping, find_storage
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
 from jobs.facilities import HDFS, StorageMapping, lies_in, local_path, without_login
@@ -248,9 +248,7 @@ class MountPlanner:
     def _mount_other(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
         mapping = find_storage(self._storage, mount.id, uri, self.ground.asker.workspace)
         if mapping is not None:
-            path = path or (mapping.path and mount_paths.normalize(mapping.path))
-            if not path and mount.id:
-                raise refusal("mount_without_path", id=mount.id)
+            mount, path = apply_mapping(mount, mapping, path)
             return self._mount_mapped(mount, mapping, uri, path)
         if mount.id and not mount.uri:
             raise refusal("mount_unknown", id=mount.id)
@@ -260,10 +258,6 @@ class MountPlanner:
         self, mount: Mount, mapping: StorageMapping, uri: str, path: str
     ) -> tuple[MountSpec | None, str]:
         """Mount the storage that is mapped to an id or an address."""
-        if mapping.read_only:
-            if mount.purpose is MountPurpose.OUTPUT:
-                raise refusal("storage_read_only", place=without_login(uri) or mount.id)
-            mount = mount.model_copy(update={"read_only": True})
         if not mapping.bucket:
             return self._mount_at(mount, mapping.folder, path)
         found = remotes.read(mapping.bucket, mapping.options)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from jobs.backends.refusals import refusal
 from jobs.facilities import StorageMapping, find_mapping, without_login
+from jobs.node.staging import mount_paths
+from jobs.spec import Mount, MountPurpose
 
 
 def find_storage(
@@ -25,3 +27,16 @@ def find_storage(
     if ".." in rest.split("/"):
         raise refusal("mount_not_allowed", place=address, workspace=workspace)
     return mappings[name].below(rest)
+
+
+def apply_mapping(mount: Mount, mapping: StorageMapping, path: str) -> tuple[Mount, str]:
+    """Return a mount, and its path in the job, with what the mapping says of them.
+
+    Raises Refused for a mount without a path, and for an output where nothing may be written.
+    """
+    path = path or (mapping.path and mount_paths.locate(mapping.path))
+    if not path and mount.id:
+        raise refusal("mount_without_path", id=mount.id)
+    if mapping.read_only and mount.purpose is MountPurpose.OUTPUT:
+        raise refusal("storage_read_only", place=without_login(mount.uri) or mount.id)
+    return mount.model_copy(update={"read_only": mount.read_only or mapping.read_only}), path

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.dialects.commands import remark_on
-from jobs.dialects.fields import AnyKey, Group, Records, Text, Texts
+from jobs.dialects.fields import AnyKey, Text, Texts
 from jobs.dialects.kubeflow import commands, containers, keys, volumes
 from jobs.dialects.kubeflow import resources as amounts
 from jobs.dialects.kubeflow.containers import OtherContainers
@@ -24,24 +24,6 @@ from jobs.spec import NodeChoice, Port, Resources
 
 class ManifestObject(Request):
     """One object at `pointer`; its members are read by the same rules."""
-
-    def group(self, rule: Group) -> ManifestObject:
-        """See `Request`."""
-        value = self.value.get(rule.key, {})
-        if not isinstance(value, dict):
-            self._wrong_type(rule, value, "object", None)
-            value = {}
-        return ManifestObject(value, self.at(rule.key), self.findings, rule.keys).inspect()
-
-    def requests(self, rule: Records) -> Iterator[ManifestObject]:
-        """See `Request`."""
-        for record in self.records(rule):
-            yield ManifestObject(record.value, record.pointer, self.findings, rule.keys).inspect()
-
-    def inspect(self) -> ManifestObject:
-        """See `Request`."""
-        super().inspect()
-        return self
 
     def _inspect(self, rule: AnyKey) -> None:
         value = self.value.get(rule.key)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jobs.addresses import AddressError
-from jobs.egress import Failed
 from jobs.models import Channel
 from jobs.notifications.message import Message
 from jobs.notifications.transports import chats, mail, webhook
 from jobs.notifications.transports.outcome import Outcome
+from jobs.outbound.addresses import AddressError
+from jobs.outbound.egress import Failed
 
 Transport = Callable[[Mapping[str, str], Message], Outcome]
 

@@ -17,9 +17,9 @@ from urllib.parse import quote_plus
 
 from django.utils import timezone
 
-from jobs import egress
 from jobs.notifications.message import Message, MessageLine, more, plain, truncate
 from jobs.notifications.transports.outcome import Outcome, of_answer
+from jobs.outbound import egress
 
 Address = Mapping[str, str]
 MOST_LINES: Final = 20

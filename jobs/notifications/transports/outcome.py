@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from jobs import egress
+from jobs.outbound import egress
 
 BUSY: Final = frozenset({408, 425, 429, 503})
 LONGEST_PAUSE_S: Final = 3600

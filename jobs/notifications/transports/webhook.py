@@ -17,9 +17,9 @@ from django.conf import settings
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs import egress
 from jobs.notifications.message import Message, MessageLine
 from jobs.notifications.transports.outcome import Outcome, of_answer
+from jobs.outbound import egress
 
 MOST: Final = 200
 """Events in one delivery; the body has the number of further ones."""

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from console import documentation
+from console.documentation import pages
 from tests.factories import make_user
 from tests.jobs.web.conftest import browser, seen
 
@@ -24,7 +24,7 @@ def answers() -> Answers:
     return {}
 
 
-@pytest.mark.parametrize("name", documentation.pages())
+@pytest.mark.parametrize("name", pages.list_pages())
 def test_documentation_links_and_images_all_resolve(answers: Answers, name: str) -> None:
     client = browser(make_user("alice"))
 
@@ -35,7 +35,7 @@ def test_documentation_links_and_images_all_resolve(answers: Answers, name: str)
             answers[address] = answer.status_code, seen(answer) if is_page else ""
         return answers[address]
 
-    _status, page = ask(documentation.page_url(name))
+    _status, page = ask(pages.page_url(name))
     body = page.partition("<article")[2].partition("</article>")[0]
     for target in set(re.findall(r'(?:href|src)="(/[^"]*)"', body)):
         address, _hash, anchor = target.partition("#")
@@ -46,14 +46,14 @@ def test_documentation_links_and_images_all_resolve(answers: Answers, name: str)
 
 def test_reference_page_is_made_from_the_code_and_its_name_is_a_link() -> None:
     client = browser(make_user("alice"))
-    page = seen(client.get(documentation.page_url("compatible-apis")))
+    page = seen(client.get(pages.page_url("compatible-apis")))
     assert '<a href="/help/vendor-apis"><code>vendor-apis.md</code></a>' in page
     assert "<code>CreateJob</code>" in seen(client.get("/help/vendor-apis"))
 
 
 def test_file_named_by_a_page_is_sent_as_a_download() -> None:
     client = browser(make_user("alice"))
-    assert "/help/monitoring/alerts.yaml" in seen(client.get(documentation.page_url("monitoring")))
+    assert "/help/monitoring/alerts.yaml" in seen(client.get(pages.page_url("monitoring")))
     answer = client.get("/help/monitoring/alerts.yaml")
     assert answer["Content-Disposition"] == 'attachment; filename="alerts.yaml"'
     assert b"ClusterSilent" in answer.content
@@ -62,9 +62,9 @@ def test_file_named_by_a_page_is_sent_as_a_download() -> None:
 def test_raw_html_in_documentation_is_shown_as_text(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documentation, "DOCS", tmp_path)
-    documentation.DOCS.joinpath("README.md").write_text("# A <script>\n\n<b onclick=x>b</b>\n")
-    shown = documentation.render.__wrapped__("README")
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    pages.DOCS.joinpath("README.md").write_text("# A <script>\n\n<b onclick=x>b</b>\n")
+    shown = pages.render.__wrapped__("README")
     assert "<b" not in shown.html
     assert shown.title == "A <script>"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.reference.spec_paths import list_paths
+from console.documentation.reference.spec_paths import list_paths
 from jobs.backends import registry
 from jobs.backends.support import EVERYWHERE, Fate, Support, find_support
 from jobs.messages.support import FATES, support_message

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.reference.spec_paths import list_paths
+from console.documentation.reference.spec_paths import list_paths
 from jobs import dialects
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.document import Document

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def receiver(settings: Settings, tmp_path: Path) -> Iterator[Receiver]:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "logs": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def home(tmp_path: Path, settings: Settings) -> Path:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "logs": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -26,7 +26,7 @@ NOON_MS = 1_767_268_800_000
 
 @pytest.fixture
 def home(tmp_path: Path, settings: Settings) -> Path:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "logs": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -106,7 +106,7 @@ def test_mask_values_skip_short_text_and_split_keys_into_lines() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, settings: Settings) -> Path:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "logs": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",

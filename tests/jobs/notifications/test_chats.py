@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pytest_django import Settings
 
-from jobs import egress
-from jobs.addresses import Refused
 from jobs.models import Channel
 from jobs.notifications import transports
 from jobs.notifications.message import Message, MessageLine
 from jobs.notifications.transports import chats
 from jobs.notifications.transports.outcome import Outcome
+from jobs.outbound import egress
+from jobs.outbound.addresses import Refused
 from tests.jobs.receivers import Came, receiving
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)

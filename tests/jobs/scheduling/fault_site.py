@@ -105,7 +105,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, settings: LazySettings)
     """A local cluster, or Slurm."""
     bench = LocalBench(tmp_path)
     bench.installation = settings.CONSOLE_INSTALLATION
-    settings.CONSOLE_HOME = bench.home
+    settings.CONSOLE_HOME = settings.CONSOLE_SHARED_FOLDER = bench.home
     slurm: Slurm | None = None
     config = {"show": [str(bench.judge)], "bell": str(bench.home / "bell"), "cpu_milli": 64_000}
     if request.param == "slurm":

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def folder(settings: Settings, tmp_path: Path) -> None:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     logs = {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {"location": tmp_path / "logs"},

@@ -184,13 +184,12 @@ def test_quota_with_gpu_hours_used_by_child_has_none_left(parent: Quota) -> None
     parent.save()
     leaf = child(parent, "leaf")
     leaf.save()
-    accounts = snapshot.accounts_of(parent.cluster, timezone.now())
-    assert accounts[parent.pk].hours_left
+    assert snapshot._accounts([parent, leaf], timezone.now(), {})[parent.pk].hours_left
     hold(leaf, 2, 0.5)
     now = timezone.now() + timedelta(days=365)
     Reservation.objects.update(created_at=now.replace(day=1, hour=12) - timedelta(days=1))
     later = now.replace(day=20)
-    assert not snapshot.accounts_of(parent.cluster, later)[parent.pk].hours_left
+    assert not snapshot._accounts([parent, leaf], later, {})[parent.pk].hours_left
 
 
 @pytest.mark.parametrize(("hour", "expected"), [(3, 200), (12, 400), (23, 200)])

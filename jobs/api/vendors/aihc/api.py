@@ -15,7 +15,6 @@ from jobs.api.vendors.aihc import v1, v2
 from jobs.api.vendors.api import ErrorKind, VendorApi, VendorError
 from jobs.api.vendors.authentication import (
     AuthenticationFailure,
-    AuthenticationRefused,
     authenticate_baidu,
 )
 from jobs.api.vendors.operations import Call, JsonObject, Operation, WrongValue
@@ -50,6 +49,7 @@ _REQUEST_ID: Final = "x-bce-request-id"
 class AihcApi(VendorApi):
     """An API of Baidu AIHC."""
 
+    authentication_errors = _AUTHENTICATION
     errors: ClassVar[Mapping[ErrorKind, tuple[int, str]]] = {
         ErrorKind.NO_OPERATION: (404, "NoSuchAction"),
         ErrorKind.MISSING_SCOPE: (403, "AccessDenied"),
@@ -69,10 +69,6 @@ class AihcApi(VendorApi):
 
     def authenticate(self, request: HttpRequest) -> Caller:
         return authenticate_baidu(request)
-
-    def describe_authentication(self, refused: AuthenticationRefused) -> VendorError:
-        status, code, message = _AUTHENTICATION[refused.failure]
-        return VendorError(status, code, message.format(detail=refused.detail))
 
     def new_request_id(self) -> str:
         return str(uuid.uuid4())

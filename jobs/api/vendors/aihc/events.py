@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jobs import messages
 from jobs.api.vendors.aihc import names
-from jobs.api.vendors.operations import Call, JsonObject
+from jobs.api.vendors.operations import Call, JsonObject, render_time
 from jobs.models import Event, Job, Replica
 from jobs.states import ReplicaState, State
 from quotas.access import Verb
@@ -54,7 +54,7 @@ def _list(call: Call, job: Job, replica: Replica | None) -> JsonObject:
 
 def _render(job: Job, row: Event) -> JsonObject:
     kind = Event.Kind(row.kind)
-    at = names.write_time(row.at)
+    at = render_time(row.at)
     is_warning = kind is Event.Kind.LOST or row.params.get("state") in _FAILURES
     return {
         "reason": _REASONS.get(kind) or "".join(word.capitalize() for word in kind.value.split("_")),

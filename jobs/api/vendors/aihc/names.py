@@ -88,11 +88,6 @@ def priority_word(priority: int) -> str:
     return "high" if priority > 6 else "normal" if priority > 3 else "low"
 
 
-def write_time(moment: datetime | None) -> str:
-    """Return a time as AIHC writes it, in UTC; "" for none."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
-
-
 _MILLISECONDS: Final = 10**11
 """Numbers from here on count milliseconds: as seconds they would be in the year 5138."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jobs.access.sessions import current_replicas, safe_role
 from jobs.api.vendors.aihc import names
-from jobs.api.vendors.operations import Call, JsonObject
+from jobs.api.vendors.operations import Call, JsonObject, render_time
 from jobs.dialects.aihc.renderer import render_spec
 from jobs.models import Event, Job, JobFile, Replica
 from jobs.spec import Framework, JobSpec
@@ -85,9 +85,9 @@ class RenderedJob:
             "resourcePoolId": job.cluster.slug,
             "queue": job.quota.slug,
             "status": names.status_of(job),
-            "createdAt": names.write_time(job.created_at),
-            "runningAt": names.write_time(job.started_at),
-            "finishedAt": names.write_time(job.ended_at),
+            "createdAt": render_time(job.created_at),
+            "runningAt": render_time(job.started_at),
+            "finishedAt": render_time(job.ended_at),
             "command": self.spec.roles[0].command if self.is_open else "",
             "datasources": self.body.get("datasources", []) if self.is_open else [],
             "labels": self.labels,
@@ -103,15 +103,12 @@ def load(call: Call, jobs: Sequence[Job]) -> list[RenderedJob]:
     readable = {job.pk for job in those(call.person, Verb.READ, jobs)}
     files = {row.pk: row.spec for row in JobFile.objects.filter(job__in=jobs).only("spec_json")}
     return [
-        RenderedJob(job, spec, render_spec(spec, {}), is_open=job.pk in readable and _has_scope(call, job))
+        RenderedJob(
+            job, spec, render_spec(spec, {}), is_open=job.pk in readable and call.has_scope_to_read(job)
+        )
         for job in jobs
         if (spec := files.get(job.pk))
     ]
-
-
-def _has_scope(call: Call, job: Job) -> bool:
-    """Tell whether the key is enough: another person's private job needs `admin`, as everywhere."""
-    return job.owner_id == call.person.pk or job.is_public or call.allows("admin")
 
 
 def render_v2(found: RenderedJob) -> JsonObject:
@@ -165,15 +162,15 @@ def render_pod(job: Job, row: Replica) -> JsonObject:
         "objectMeta": {
             "name": name,
             "namespace": job.workspace.slug,
-            "creationTimestamp": names.write_time(row.started_at),
+            "creationTimestamp": render_time(row.started_at),
             "labels": {},
             "annotations": {},
         },
         "podStatus": {"podPhase": phase, "status": "READY" if state is ReplicaState.RUNNING else phase},
         "replicaType": safe_role(row.role),
         "restartCount": job.attempt_number + job.run_number - 2,
-        "createdAt": names.write_time(row.started_at),
-        "finishedAt": names.write_time(row.ended_at),
+        "createdAt": render_time(row.started_at),
+        "finishedAt": render_time(row.ended_at),
         "envs": [],
         "reason": row.reason_code,
     }
@@ -208,7 +205,7 @@ def _step(job: Job, row: Event) -> JsonObject:
     return {
         "conditionType": condition,
         "conditionMessage": str(row.params.get("reason") or row.params.get("why") or ""),
-        "time": names.write_time(row.at),
+        "time": render_time(row.at),
     }
 
 

@@ -161,7 +161,6 @@ _PARAMETERS: Final = (
     Parameter("withTotalCount"),
 )
 
-V1_PARAMETERS: Final = (Parameter("username"),)
 NEWEST_ONLY: Final = f"The newest {LIMIT} jobs."
 
 OPERATIONS: Final[tuple[Operation, ...]] = (

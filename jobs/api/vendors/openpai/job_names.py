@@ -48,5 +48,4 @@ def find_job(call: Call, verb: Verb, action: str = "") -> Job:
 
 def may_read(call: Call, job: Job, verbs: frozenset[Verb]) -> bool:
     """Tell whether the caller, with `verbs` as rights, may read more of the job than that there is one."""
-    mine = job.owner_id == call.person.pk
-    return Verb.READ in verbs and (mine or job.is_public or call.allows("admin"))
+    return Verb.READ in verbs and call.has_scope_to_read(job)

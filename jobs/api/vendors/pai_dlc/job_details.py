@@ -34,8 +34,7 @@ def get_job(call: Call) -> JsonObject:
 
 
 def _is_readable(call: Call, job: Job) -> bool:
-    is_open = job.is_public or job.owner_id == call.person.pk or call.allows("admin")
-    return is_open and can(call.person, Verb.READ, job)
+    return call.has_scope_to_read(job) and can(call.person, Verb.READ, job)
 
 
 def _details(job: Job) -> JsonObject:

@@ -6,9 +6,8 @@ from typing import Final
 
 from django.db.models import QuerySet
 
-from jobs.api.vendors.operations import Call, JsonObject, Kind, Location, Operation, Parameter
+from jobs.api.vendors.operations import Call, JsonObject, Kind, Location, Operation, Parameter, render_time
 from jobs.api.vendors.pai_dlc.identifiers import find_job, find_replica, pod_uid
-from jobs.api.vendors.pai_dlc.rendering import render_time
 from jobs.messages.events import event_message
 from jobs.models import Event
 from quotas.access import Verb

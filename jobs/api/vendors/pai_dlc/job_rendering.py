@@ -7,10 +7,9 @@ from typing import Final
 
 from django.utils import timezone
 
-from jobs.api.vendors.operations import JsonObject
+from jobs.api.vendors.operations import JsonObject, render_time
 from jobs.api.vendors.pai_dlc import statuses
 from jobs.api.vendors.pai_dlc.identifiers import job_id
-from jobs.api.vendors.pai_dlc.rendering import render_time
 from jobs.dialects.dlc import DIALECT, render_request
 from jobs.models import Attempt, Event, Job, JobFile
 from jobs.spec import JobSpec

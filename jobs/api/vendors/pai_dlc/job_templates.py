@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from pydantic import ValidationError
 
+from jobs.api.vendors.alibaba import page_slice
 from jobs.api.vendors.api import VendorError
 from jobs.api.vendors.operations import (
     Call,
@@ -22,9 +23,9 @@ from jobs.api.vendors.operations import (
     Parameter,
     Support,
     WrongValue,
+    render_time,
 )
-from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE, page_of
-from jobs.api.vendors.pai_dlc.rendering import render_time
+from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE
 from jobs.dialects.document import Document
 from jobs.jobtemplates.constraints import Constraint
 from jobs.models import Template, TemplateVersion
@@ -74,7 +75,7 @@ def list_templates(call: Call) -> JsonObject:
     rows = _filter(_list_offered(call.person, workspace), call.values)
     sign = "-" if call.values["Order"] == "desc" else ""
     column = _COLUMNS[call.values["SortBy"]]
-    page = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[page_of(call)])
+    page = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[page_slice(call)])
     return {
         "JobTemplates": [_render(each) for each in page],
         "TotalCount": rows.count(),

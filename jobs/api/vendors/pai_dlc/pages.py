@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.api.vendors.operations import Call, Kind, Parameter
+from jobs.api.vendors.operations import Kind, Parameter
 
 LARGEST_PAGE: Final = 100
 
 PAGE_NUMBER: Final = Parameter("PageNumber", Kind.INTEGER, default=1, least=1, most=1_000_000)
 PAGE_SIZE: Final = Parameter("PageSize", Kind.INTEGER, default=10, least=1, most=LARGEST_PAGE)
 ORDER: Final = Parameter("Order", choices=("asc", "desc"), default="desc")
-
-
-def page_of(call: Call) -> slice:
-    """Return the part of all rows that the call's page number and size name."""
-    size: int = call.values["PageSize"]
-    first = (call.values["PageNumber"] - 1) * size
-    return slice(first, first + size)

@@ -8,10 +8,9 @@ from typing import Final
 
 from django.utils import timezone
 
-from jobs.api.vendors.operations import JsonObject
+from jobs.api.vendors.operations import JsonObject, render_time
 from jobs.api.vendors.pai_dlc import statuses
 from jobs.api.vendors.pai_dlc.identifiers import newest_first, pod_id, pod_uid
-from jobs.api.vendors.pai_dlc.rendering import render_time
 from jobs.models import Job, Replica
 
 MOST_ATTEMPTS: Final = 10

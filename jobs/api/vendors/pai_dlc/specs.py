@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from jobs import submission
+from jobs.api.vendors.alibaba import page_slice
 from jobs.api.vendors.operations import Call, JsonObject, Operation, Parameter, Support
-from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE, page_of
+from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE
 from jobs.form import sizes
 from jobs.form.sizes import GIB, InstanceSize
 from quotas.models import Node, User
@@ -31,7 +32,7 @@ def list_specs(call: Call) -> JsonObject:
     found.sort(key=lambda size: (size.amounts.memory_mib, size.amounts.cpu_milli, size.name))
     found.sort(key=_SORT_KEYS[call.values["SortBy"]], reverse=call.values["Order"] == "desc")
     nodes = _list_nodes(call.person)
-    specs = [_render(size, is_available=_fits(size, nodes)) for size in found[page_of(call)]]
+    specs = [_render(size, is_available=_fits(size, nodes)) for size in found[page_slice(call)]]
     return {"EcsSpecs": specs, "TotalCount": len(found)}
 
 

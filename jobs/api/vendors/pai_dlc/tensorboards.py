@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as FormError
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
 
 from jobs import messages, submission
+from jobs.api.vendors.alibaba import page_slice
 from jobs.api.vendors.api import ErrorKind
 from jobs.api.vendors.operations import (
     Call,
@@ -25,19 +26,20 @@ from jobs.api.vendors.operations import (
     Parameter,
     Support,
     WrongValue,
+    render_time,
 )
 from jobs.api.vendors.pai_dlc import tensorboard_jobs
 from jobs.api.vendors.pai_dlc.identifiers import find_job, job_id, public_id
-from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE, page_of
+from jobs.api.vendors.pai_dlc.job_filters import readable_by
+from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE
 from jobs.api.vendors.pai_dlc.refusals import refusal, refuse_unsupported
-from jobs.api.vendors.pai_dlc.rendering import render_time
 from jobs.api.vendors.pai_dlc.tensorboard_jobs import TEMPLATE, TensorboardRequest, tensorboard_id
 from jobs.models import Job, JobFile, Visibility
 from jobs.spec import JobSpec, Mount
 from jobs.states import LIVE, TERMINAL, State
 from jobs.submission import JobTarget, job_control
 from jobs.submission.forms import NAME
-from quotas.access import Verb, managed_by, those
+from quotas.access import Verb, those
 
 CREATING: Final = "Creating"
 RUNNING: Final = "Running"
@@ -161,7 +163,7 @@ def list_tensorboards(call: Call) -> JsonObject:
     rows = _filter(call, tensorboard_jobs.first_jobs(call.person))
     sign = "-" if call.values["Order"] == "desc" else ""
     column = _COLUMNS[call.values["SortBy"]]
-    page = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[page_of(call)])
+    page = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[page_slice(call)])
     return {"Tensorboards": _render_all(call, page), "TotalCount": rows.count()}
 
 
@@ -182,7 +184,7 @@ def _filter(call: Call, rows: QuerySet[Job]) -> QuerySet[Job]:
         rows = rows.filter(public_id=named.removeprefix(tensorboard_jobs.PREFIX))
     if source := values["JobId"] or values["SourceId"]:
         uri = f"{JOB_SCHEME}{public_id(source) or '-'}/"
-        rows = rows.filter(_readable(call), file__spec_json__contains=uri)
+        rows = rows.filter(readable_by(call), file__spec_json__contains=uri)
     return _filter_status(rows, values["Status"])
 
 
@@ -195,19 +197,13 @@ def _filter_status(rows: QuerySet[Job], status: str | None) -> QuerySet[Job]:
     return rows.alias(current_state=current).filter(current_state__in=states)
 
 
-def _readable(call: Call) -> Q:
-    """Return the condition of the jobs whose details the caller may read."""
-    mine = Q(owner=call.person) | Q(visibility=Visibility.PUBLIC)
-    return mine | Q(workspace__in=managed_by(call.person)) if call.allows("admin") else mine
-
-
 def _render_all(call: Call, first: Sequence[Job]) -> list[JsonObject]:
     """Return TensorBoards by their first jobs; the number of queries does not depend on how many."""
     current = {each.pk: each for each in first}
     for later in reversed(tensorboard_jobs.later_jobs(first)):
         assert later.origin_id is not None
         current[later.origin_id] = later
-    readable = {each.pk for each in those(call.person, Verb.READ, first) if _is_open(call, each)}
+    readable = {each.pk for each in those(call.person, Verb.READ, first) if call.has_scope_to_read(each)}
     files = JobFile.objects.in_bulk([current[pk].pk for pk in readable])
     items = []
     for each in first:
@@ -215,11 +211,6 @@ def _render_all(call: Call, first: Sequence[Job]) -> list[JsonObject]:
         spec = files[job.pk].spec if job.pk in files else None
         items.append({**_render(call, each, job), **(_render_spec(spec) if spec else {})})
     return items
-
-
-def _is_open(call: Call, job: Job) -> bool:
-    """Tell whether the caller's key suffices: a right that comes from managing needs `admin`."""
-    return job.owner_id == call.person.pk or job.is_public or call.allows("admin")
 
 
 def _render(call: Call, first: Job, job: Job) -> JsonObject:

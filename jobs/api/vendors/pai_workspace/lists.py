@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from jobs.api.vendors.alibaba import page_slice
 from jobs.api.vendors.operations import Call, Kind, Parameter
 
 PAGE_SIZE: Final = 10
@@ -33,13 +34,6 @@ def read_page(call: Call, rows: QuerySet[Any], columns: Mapping[str, str]) -> tu
     sign = "-" if call.values["Order"].upper() == "DESC" else ""
     rows = rows.order_by(f"{sign}{columns[call.values['SortBy']]}", f"{sign}id")
     return list(rows[page_slice(call)]), rows.count()
-
-
-def page_slice(call: Call) -> slice:
-    """Return the part of a list that the call requests."""
-    size: int = call.values["PageSize"]
-    start = (call.values["PageNumber"] - 1) * size
-    return slice(start, start + size)
 
 
 def split_values(text: str | None) -> frozenset[str]:

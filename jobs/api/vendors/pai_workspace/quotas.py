@@ -8,9 +8,10 @@ from typing import Final
 
 from django.db.models import QuerySet
 
+from jobs.api.vendors.alibaba import page_slice
 from jobs.api.vendors.operations import Call, JsonObject, Kind, Operation, Parameter, Support
 from jobs.api.vendors.pai_workspace.assets import RELEASE, find_workspace
-from jobs.api.vendors.pai_workspace.lists import PAGES, page_slice, split_values
+from jobs.api.vendors.pai_workspace.lists import PAGES, split_values
 from jobs.submission.targets import target_address
 from quotas.access import workspaces_of
 from quotas.models import Kind as ResourceKind

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 
-from jobs.api.vendors.alibaba import AlibabaApi
+from jobs.api.vendors.alibaba import AlibabaApi, page_slice
 from jobs.api.vendors.api import ErrorKind, VendorError
 from jobs.api.vendors.operations import Call, JsonObject, Kind, Location, Operation, Parameter, Support
 from jobs.api.vendors.pai_workspace.assets import (
@@ -21,7 +21,7 @@ from jobs.api.vendors.pai_workspace.assets import (
     invalid,
     render_time,
 )
-from jobs.api.vendors.pai_workspace.lists import PAGES, list_parameters, page_slice, read_page, split_values
+from jobs.api.vendors.pai_workspace.lists import PAGES, list_parameters, read_page, split_values
 from quotas.access import administers, match_workspace, workspaces_of
 from quotas.models import Membership, Role, Workspace
 

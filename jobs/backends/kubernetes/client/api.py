@@ -63,11 +63,6 @@ class ApiError(Exception):
         """Whether there is one already, or another than the expected."""
         return self.status == HTTPStatus.CONFLICT
 
-    @property
-    def is_forbidden(self) -> bool:
-        """Whether the console lacks a right, or a quota or an admission plugin refuses (see `message`)."""
-        return self.status == HTTPStatus.FORBIDDEN
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -51,8 +51,8 @@ class ReplicaStatus:
 
     `word` is the engine's word while it waits, `detail` its text; `step` is the init container that runs, and
     `about` what that brings; `address` and `uid` are the pod's.  `commit` and `checkpoint` are what the init
-    containers found.  `removed_at` is when somebody has asked for the pod's deletion.  Times are seconds since
-    the epoch by the node's clock.
+    containers found.  `removed_at` is when somebody has asked for the pod's deletion.  Times are seconds
+    since the epoch by the node's clock.
     """
 
     state: ReplicaState

@@ -57,8 +57,7 @@ class AccountingAnswer:
             return _by_exit(states.from_listed(folder, record, row), row)
         if not self.has_accounting:
             return None
-        attempts.create(folder / "missed", f"{time.time():.3f}")
-        since = float(attempts.read_text(folder / "missed") or 0)
+        since = attempts.first_time(folder / "missed")
         late = "Slurm's controller has forgotten a job whose end slurmdbd does not know yet."
         return Unseen(late) if time.time() < since + LATE_S else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -149,11 +150,15 @@ def list_names(config: SlurmConfig) -> Iterator[tuple[str, str, str]]:
                 yield setting, option, name
 
 
-def explain(error: Unreachable) -> Unreachable:
-    """Return the error with its meaning where that is known."""
-    said = str(error)
-    meaning = next((text for phrase, text in MEANINGS if phrase in said.lower()), None)
-    return Unreachable(meaning.format(said=said)) if meaning else error
+@contextmanager
+def explaining_errors() -> Iterator[None]:
+    """Raise Unreachable with the meaning of Slurm's error where that is known."""
+    try:
+        yield
+    except Unreachable as error:
+        said = str(error)
+        meaning = next((text for phrase, text in MEANINGS if phrase in said.lower()), "{said}")
+        raise Unreachable(meaning.format(said=said)) from error
 
 
 def _check_slurm_user(config: SlurmConfig) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
 from jobs.backends.slurm.client.login import ConnectionLost, Login, NoLogin, run
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.identity import as_user
 from jobs.backends.slurm.identity.as_user import PATH
 
 NO_CONNECTION: Final = (
@@ -287,16 +288,7 @@ def _decode(code: int, out: bytes, err: bytes) -> CompletedProgram:
 
 def login_environment(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> dict[str, str]:
     """Return the environment of a login, of the console's own user or of `account`."""
-    person = account or pwd.getpwuid(os.geteuid())
-    found = {
-        "PATH": PATH,
-        "LANG": "C.UTF-8",
-        "HOME": person.pw_dir,
-        "USER": person.pw_name,
-        "LOGNAME": person.pw_name,
-        "SHELL": person.pw_shell or "/bin/bash",
-    }
-    return {**found, **({"SLURM_CONF": config.configuration} if config.configuration else {})}
+    return as_user.login_environment(account or pwd.getpwuid(os.geteuid()), config.configuration)
 
 
 def _why(done: CompletedProgram) -> str:

@@ -114,6 +114,19 @@ def is_system_user(user: pwd.struct_passwd) -> bool:
     return user.pw_uid < least or user.pw_uid == _NOBODY or Path(user.pw_shell).name in _NO_SHELLS
 
 
+def login_environment(who: pwd.struct_passwd, configuration: str) -> dict[str, str]:
+    """Return the environment of a login."""
+    found = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": who.pw_dir}
+    found |= {"USER": who.pw_name, "LOGNAME": who.pw_name, "SHELL": who.pw_shell or "/bin/bash"}
+    return {**found, **({"SLURM_CONF": configuration} if configuration else {})}
+
+
+def session_options(number: str, place: str, node: str) -> list[str]:
+    """Return the options of a step for a session agent; `place` is "-" for a job of one component."""
+    component = [] if place == "-" else [f"--het-group={place}"]
+    return [*SESSION_STEP, f"--jobid={number}", f"--nodelist={node}", *component]
+
+
 class HelperVerbs:
     """The verbs for one user; each ends in another program, or in this one's end."""
 
@@ -149,12 +162,7 @@ class HelperVerbs:
         if not (_NUMBER.fullmatch(number) and _PLACE.fullmatch(place) and _NODE.fullmatch(node)):
             raise HelperRefusal("that is no part of a job")
         [theirs] = self._theirs(number)
-        where = [
-            f"--jobid={theirs}",
-            f"--nodelist={node}",
-            *([] if place == "-" else [f"--het-group={place}"]),
-        ]
-        self._run("srun", *SESSION_STEP, *where, *self._python(archive))
+        self._run("srun", *session_options(theirs, place, node), *self._python(archive))
 
     def look(self, key: str, archive: str) -> NoReturn:
         """Start a session agent in the folder of an ended job of theirs."""
@@ -229,12 +237,8 @@ class HelperVerbs:
         )
 
     def _environment(self) -> dict[str, str]:
-        who = self._who
-        found = {"PATH": PATH, "LANG": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "HOME": who.pw_dir}
-        found |= {"USER": who.pw_name, "LOGNAME": who.pw_name, "SHELL": who.pw_shell or "/bin/bash"}
-        if self._settings.get("configuration"):
-            found["SLURM_CONF"] = self._settings["configuration"]
-        return found
+        found = login_environment(self._who, self._settings.get("configuration", ""))
+        return {**found, "SLURM_TIME_FORMAT": "%s"}
 
     def _command(self, name: str) -> list[str]:
         own = (

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import os
 import pwd
-from typing import Final, TypeVar
+from typing import Final
 
-from jobs.backends.base import Observation, Person
+from jobs.backends.base import Person
 from jobs.backends.refusals import refusal
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity import as_user
 
-T = TypeVar("T")
-
 Account = pwd.struct_passwd
-
-_MAX_CODE: Final = 255
-_MAX_TIME: Final = 1 << 32
 
 
 def resolve_account(person: Person, slurm_user: str = "") -> Account:
@@ -62,17 +57,3 @@ def find_uid(name: str) -> int | None:
         return pwd.getpwnam(name).pw_uid if name else None
     except KeyError:
         return None
-
-
-def check_plausible(seen: T, user: str) -> T:
-    """Return an observation made of files that `user` may have forged.  ValueError for what can't be."""
-    if not user or not isinstance(seen, Observation):
-        return seen
-    times = [seen.started_at, seen.ended_at]
-    for each in seen.replicas:
-        times += [each.started_at, each.ended_at]
-        if not 0 <= (each.exit_code or 0) <= _MAX_CODE or len(each.node) > _MAX_CODE:
-            raise ValueError(each.role)
-    if any(at is not None and not 0 <= at < _MAX_TIME for at in times):
-        raise ValueError(user)
-    return seen

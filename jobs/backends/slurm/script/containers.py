@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from jobs.backends.refusals import refusal
 from jobs.backends.remote import attempts
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script import container_runtimes
+from jobs.backends.slurm.script import container_runtimes, shell
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
 from jobs.node.staging import mount_paths
 from jobs.node.wrapper.environment import FIXED, companion_variables
-from jobs.spec import JobSpec, PodContainer, RoleSpec, name_containers
+from jobs.spec import JobSpec, RoleSpec, name_containers
 
 
 def check(spec: JobSpec, config: SlurmConfig, *, alone: bool) -> None:
@@ -65,7 +65,8 @@ def _calls(role: RoleSpec, place: int, runtime: str, *, is_init: bool) -> Iterat
         words = (name, f"variables_{position}", image)
         rest = " ".join(shlex.quote(word) for word in (*container.command, *container.args))
         called = " ".join(map(shlex.quote, words))
-        yield f"{'initialize' if is_init else 'accompany'} {called} {_folder(container)} {rest} || return"
+        folder = shell.locate(mount_paths.locate(container.working_dir))
+        yield f"{'initialize' if is_init else 'accompany'} {called} {folder} {rest} || return"
 
 
 def _value(place: int, position: int, key: str, value: str) -> str:
@@ -76,13 +77,6 @@ def _value(place: int, position: int, key: str, value: str) -> str:
 
 def _secret(place: int, position: int, key: str) -> str:
     return f"container_{place}_{position}_{key}"
-
-
-def _folder(container: PodContainer) -> str:
-    folder = mount_paths.locate(container.working_dir) if container.working_dir else mount_paths.WORK
-    if folder == mount_paths.WORK or folder.startswith(f"{mount_paths.WORK}/"):
-        return f'"$PWD"{shlex.quote(folder.removeprefix(mount_paths.WORK))}'
-    return shlex.quote(folder)
 
 
 def secret_lines(spec: JobSpec, values: Mapping[str, str]) -> str:

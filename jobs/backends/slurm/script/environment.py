@@ -14,15 +14,13 @@ from typing import Final
 
 from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script import ports, staging
+from jobs.backends.slurm.script import ports, shell, staging
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging import tracking
 from jobs.backends.staging.framework_jobs import make_framework_job
 from jobs.node.frameworks import mpi, registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
-from jobs.node.staging import mount_paths
-from jobs.node.staging.mount_paths import WORK
-from jobs.node.supervisor import announced_ports, checkpoints
+from jobs.node.supervisor import announced_ports
 from jobs.node.wrapper import tensorboard
 from jobs.node.wrapper.environment import (
     ENDPOINT_IP,
@@ -37,27 +35,13 @@ from jobs.node.wrapper.environment import (
 )
 from jobs.spec import Framework, JobSpec, RoleSpec
 
-CHOSEN_AT_START: Final = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "RANK",
-    "PAI_TASK_INDEX",
-    "PAI_CONTAINER_HOST_IP",
-    "PAI_CONTAINER_HOST_PORT",
-    "PAI_WORK_DIR",
-    checkpoints.VARIABLE,
-    "JOB_CONSOLE_ENDPOINTS",
-    "CUDA_VISIBLE_DEVICES",
-)
-"""Some of the variables that the script computes."""
-
 _RANDOM: Final = "$(od -An -N 32 -tx1 /dev/urandom | tr -d ' \\n')"
 """An expression of a new key for each run."""
 
 
 def render_peers(spec: JobSpec) -> Iterator[str]:
     """Yield the lines about all replicas, for every replica: text in which the shell expands variables."""
-    job, offsets = _framework_job(spec), list(ports.offsets(spec.roles))
+    job, endpoints = _framework_job(spec), _ScriptEndpoints(spec)
     yield "ports=(${ports[*]})"
     yield f"export MASTER_ADDR={job.master_address}"
     yield f"export MASTER_PORT={job.master_port()}"
@@ -69,7 +53,7 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
         yield from (_export_fixed(name, value) for name, value in known.items())
         indexes = range(role.replicas)
         yield from (f"host_{place}_{index}=${{hosts[{place}.{index}]}}" for index in indexes)
-        listed = [_list_ports(role, offsets[place], index) for index in indexes]
+        listed = [endpoints.list_ports(place, index) for index in indexes]
         found = peer_variables(job, place, listed)
         yield from (_export_expanded(name, value) for name, value in found.items())
     yield _export_fixed("PAI_TASK_ROLE_INSTANCES", list_instances(job))
@@ -85,7 +69,7 @@ def render_role(submission: Submission, place: int, config: SlurmConfig) -> Iter
     yield from (_export(name, value) for name, value in fixed_variables(submission, role, config).items())
     yield from _inner_locations(submission, config)
     yield from _replica_variables(spec, place)
-    if has_tracking(submission, config):
+    if tracking.is_offered(submission, config.console_url):
         before = sum(each.replicas for each in spec.roles[:place])
         url = shlex.quote(f"{config.console_url}/mlflow/{submission.key}")
         yield f"export {tracking.URI}={url}/$(({before} + SLURM_PROCID))"
@@ -97,18 +81,11 @@ def render_role(submission: Submission, place: int, config: SlurmConfig) -> Iter
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
 
 
-def has_tracking(submission: Submission, config: SlurmConfig) -> bool:
-    """Return whether MLflow's client finds the console: where that has a token for it, and an address."""
-    named = bool(submission.tracking_token and config.console_url)
-    return named and not tracking.has_own_server(submission.spec)
-
-
 def _inner_locations(submission: Submission, config: SlurmConfig) -> Iterator[str]:
     """Yield the variables of locations below the working folder, which the script alone knows."""
     for purpose, place in staging.told_locations(submission, config).items():
-        below = place.removeprefix(f"{WORK}/")
-        if below != place:
-            yield f'export {LOCATION_VARIABLES[purpose]}="$PWD"/{shlex.quote(below)}'
+        if shell.lies_in_work(place):
+            yield f"export {LOCATION_VARIABLES[purpose]}={shell.locate(place)}"
 
 
 def fixed_variables(submission: Submission, role: RoleSpec, config: SlurmConfig) -> dict[str, str]:
@@ -132,9 +109,7 @@ def _counts(spec: JobSpec) -> dict[str, int]:
 
 def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     """Yield the variables of its index, address and ports."""
-    role, job = spec.roles[place], _framework_job(spec)
-    offset = list(ports.offsets(spec.roles))[place]
-    http = _port(role, offset, "SLURM_PROCID", WEB)
+    role, job, endpoints = spec.roles[place], _framework_job(spec), _ScriptEndpoints(spec)
     for name in INDEX_VARIABLES:
         yield f"export {name}=$SLURM_PROCID"
     yield f"export RANK=$(({job.count_before(place)} + SLURM_PROCID))"
@@ -143,21 +118,16 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
     for name in ("PAI_CONTAINER_HOST_IP", "PAI_CURRENT_CONTAINER_IP", ENDPOINT_IP):
         yield f"export {name}=${{!own}}"
     for name in ("PAI_CONTAINER_HOST_PORT", "PAI_CURRENT_CONTAINER_PORT"):
-        yield f"export {name}={http}"
-    yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', SHELL)}"
-    listed = _list_ports(role, offset, "SLURM_PROCID")
+        yield f"export {name}={endpoints.port(place, 'SLURM_PROCID', WEB)}"
+    yield f"export PAI_CONTAINER_SSH_PORT={endpoints.port(place, 'SLURM_PROCID', SHELL)}"
+    listed = endpoints.list_ports(place, "SLURM_PROCID")
     for label, numbers in listed.items():
         yield _export_computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
     yield _export_computed("CUSTOM_PORTS", custom)
     yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced_ports.NAME}"
     if (path := staged_tensorboard.log_path(spec)) is not None:
-        below = path.removeprefix(f"{mount_paths.WORK}/")
-        yield (
-            _export(tensorboard.LOG_PATH, path)
-            if below == path
-            else (f"export {tensorboard.LOG_PATH}=$PWD/{shlex.quote(below)}")
-        )
+        yield f"export {tensorboard.LOG_PATH}={shell.locate(path)}"
     if _is_tensorflow(spec):
         task = json.dumps({"type": role.name.lower()}).removesuffix("}")
         opened = (
@@ -190,29 +160,23 @@ class _ScriptEndpoints:
         """Return the expression of a replica's address."""
         return f"${{hosts[{role}.{index}]}}"
 
-    def port(self, role: int, index: int, label: str) -> str:
+    def port(self, role: int, index: int | str, label: str) -> str:
         """Return the expression of the replica's first port with a label."""
-        return _port(self._roles[role], self._offsets[role], index, label)
+        return self.list_ports(role, index)[label].split(",")[0]
+
+    def list_ports(self, role: int, index: int | str) -> dict[str, str]:
+        """Return the expressions of a replica's ports by label, separated by commas."""
+        found, mine = dict[str, list[str]](), ports.ports_of(self._roles[role])
+        for each in mine:
+            computed = f"${{ports[{self._offsets[role]} + {index} * {len(mine)} + {each.position}]}}"
+            found.setdefault(each.label, []).append(str(each.at) if each.at else computed)
+        return {label: ",".join(numbers) for label, numbers in found.items()}
 
 
 def _is_tensorflow(spec: JobSpec) -> bool:
     """Return whether TF_CONFIG is set: the script can't quote every name."""
     counts = _counts(spec)
     return tensorflow.has_config(spec.framework, counts) and not any("'" in name for name in counts)
-
-
-def _list_ports(role: RoleSpec, offset: int, index: int | str) -> dict[str, str]:
-    """Return the expressions of a replica's ports by label, separated by commas."""
-    found, mine = dict[str, list[str]](), ports.ports_of(role)
-    for each in mine:
-        computed = f"${{ports[{offset} + {index} * {len(mine)} + {each.position}]}}"
-        found.setdefault(each.label, []).append(str(each.at) if each.at else computed)
-    return {label: ",".join(numbers) for label, numbers in found.items()}
-
-
-def _port(role: RoleSpec, offset: int, index: int | str, label: str) -> str:
-    """Return the expression of a replica's first port of that label."""
-    return _list_ports(role, offset, index)[label].split(",")[0]
 
 
 def _export(name: str, value: str) -> str:

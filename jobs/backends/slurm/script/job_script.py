@@ -18,7 +18,8 @@ from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restr
 from jobs.backends.remote import attempts, bundle, records
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.identity.as_user import SESSION_STEP
-from jobs.backends.slurm.script import container_runtimes, containers, environment, ports, staging
+from jobs.backends.slurm.script import container_runtimes, containers, environment, ports, shell, staging
+from jobs.backends.staging import job_secrets
 from jobs.backends.staging import tensorboard as staged_tensorboard
 from jobs.backends.staging.software import with_prologue
 from jobs.dialects.sbatch import hosts
@@ -52,7 +53,7 @@ KILL_WAIT_S: Final = 30
 def check(submission: Submission, config: SlurmConfig) -> None:
     """Raise Refused for what the job would lack when it runs."""
     spec = submission.spec
-    refuse_missing_secrets(submission, sorted(staging.list_secrets(spec)))
+    refuse_missing_secrets(submission, job_secrets.list_used(spec))
     refuse_restricted(submission)
     _check_role(submission, config)
     container_runtimes.check(spec, config, alone=is_alone(spec))
@@ -137,7 +138,7 @@ def render(
         END_OF_PEERS,
         "}",
         f"laid={'yes' if prolog else ''}",
-        *(("before() {", f"  cat <<'{behind}'", prolog, behind, "}") if prolog else ()),
+        *(shell.define_printing("before", prolog, behind) if prolog else ()),
         "begin",
     ]
     return "\n".join(lines) + "\n"
@@ -234,11 +235,8 @@ def _render_relay(key: str, config: SlurmConfig, token: str) -> Iterator[str]:
     yield f"relay_url={shlex.quote(f'{config.console_url}/courier/{key}')}"
     yield f"relay_python={shlex.quote(config.python)}"
     yield f"relay_token={token}"
-    yield "print_relay_program() {"
-    yield f"  cat <<'{END_OF_RELAY}'"
-    yield Path(relay.__file__).read_text(encoding="utf-8").rstrip("\n")
-    yield END_OF_RELAY
-    yield "}"
+    program = Path(relay.__file__).read_text(encoding="utf-8").rstrip("\n")
+    yield from shell.define_printing("print_relay_program", program, END_OF_RELAY)
 
 
 def _extras(

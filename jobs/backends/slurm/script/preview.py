@@ -12,6 +12,8 @@ from jobs.backends.slurm.client.programs import ExpectedStart
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import container_runtimes, environment, job_script, staging
 from jobs.backends.slurm.status.states import round_start
+from jobs.backends.staging import job_secrets
+from jobs.node.supervisor import checkpoints
 from jobs.spec import RoleSpec
 from jobs.states import Params, Reason, ReasonCode
 
@@ -21,7 +23,7 @@ SOON_S: Final = 60
 
 def mask_secrets(submission: Submission) -> Submission:
     """Return the submission with a mask for every secret that it names."""
-    return previews.mask_secrets(submission, staging.list_secrets(submission.spec))
+    return previews.mask_secrets(submission, job_secrets.list_used(submission.spec))
 
 
 def render_preview(submission: Submission, config: SlurmConfig) -> base.RenderedJob:
@@ -49,7 +51,8 @@ def _variables(submission: Submission, role: RoleSpec, config: SlurmConfig) -> d
     spec = submission.spec
     fixed = environment.fixed_variables(submission, role, config)
     secret = {name: submission.secrets[each.name] for name, each in spec.secret_env.items()}
-    return {**dict.fromkeys(environment.CHOSEN_AT_START), **fixed, **spec.env, **role.env, **secret}
+    at_start = dict.fromkeys((*previews.CHOSEN_AT_START, checkpoints.VARIABLE))
+    return {**at_start, **fixed, **spec.env, **role.env, **secret}
 
 
 def dry_run(ask: Callable[[], tuple[str, ExpectedStart | None]]) -> Iterator[DryRunCheck]:

@@ -6,27 +6,23 @@ job's own user, who can reach no more than the job's command.
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
-import zipfile
 from base64 import encodebytes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from jobs import data_mover, trees
+from jobs import trees
 from jobs.backends.base import Submission
 from jobs.backends.refusals import refusal
-from jobs.backends.remote.bundle import ISOLATED
+from jobs.backends.remote import bundle
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script import containers
+from jobs.backends.slurm.script import containers, shell
 from jobs.backends.slurm.script.container_runtimes import APPTAINER
 from jobs.backends.staging import bucket_requests, code_sources, remotes
-from jobs.backends.staging import containers as staged_containers
 from jobs.backends.staging.mounts import (
     CODE_DIR_BYTES,
     DEFAULT_FILE_SYSTEM,
@@ -36,7 +32,7 @@ from jobs.backends.staging.mounts import (
     is_in_memory,
     memory_mib,
 )
-from jobs.backends.staging.storage_map import find_storage
+from jobs.backends.staging.storage_map import apply_mapping, find_storage
 from jobs.dialects import placeholders
 from jobs.facilities import (
     CODE_SCHEMES,
@@ -151,7 +147,7 @@ def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
     if spec.code is not None:
         pieces.append(_plan_code(spec.code, submission, config))
     for mount in spec.mounts:
-        found = _plan(mount, submission, config)
+        found = _plan_mount(mount, submission, config)
         if isinstance(found, CodePiece):
             pieces.append(found)
         elif isinstance(found, StagedPlace):
@@ -185,10 +181,10 @@ def render_prolog(submission: Submission, config: SlurmConfig, *, alone: bool) -
         (
             PROLOG,
             *staged,
-            *_render_function("staged", steps),
-            *_render_function("installed", installed),
-            *_render_function("settled", settled),
-            *_render_function("placed", _render_placement(what)),
+            *shell.define("staged", steps),
+            *shell.define("installed", installed),
+            *shell.define("settled", settled),
+            *shell.define("placed", _render_placement(what)),
             *_render_credential_server(submission, config),
             *containers.render(spec, config, alone=alone),
             f"dismissing={min(spec.grace_s, MOST_GRACE_S):.0f}",
@@ -199,28 +195,21 @@ def render_prolog(submission: Submission, config: SlurmConfig, *, alone: bool) -
 def _render_credential_server(submission: Submission, config: SlurmConfig) -> Iterator[str]:
     """Yield the function that starts the server for credentials of the job's role, if it has one."""
     if not submission.spec.instance_role:
-        yield from _render_function("provided", [])
+        yield from shell.define("provided", [])
         return
-    yield "print_credential_server() {"
-    yield f"  cat <<'{_END_OF_SERVER}'"
-    yield Path(credential_server.__file__).read_text(encoding="utf-8").rstrip("\n")
-    yield _END_OF_SERVER
-    yield "}"
-    words = (submission.role_provider, config.python, *ISOLATED)
+    program = Path(credential_server.__file__).read_text(encoding="utf-8").rstrip("\n")
+    yield from shell.define_printing("print_credential_server", program, _END_OF_SERVER)
+    words = (submission.role_provider, config.python, *bundle.ISOLATED)
     called = f"serve_credentials {' '.join(map(shlex.quote, words))} || return"
-    yield from _render_function("provided", [called])
+    yield from shell.define("provided", [called])
 
 
 def told_locations(submission: Submission, config: SlurmConfig) -> dict[str, str]:
     """Return the locations of mounts by their purpose: the path in the job, or else the location."""
     found: dict[str, str] = {}
     for mount in submission.spec.mounts:
-        if uri := _code_dir_elsewhere(mount, submission, config):
-            said = _code_dir_path(uri)
-        else:
-            each = _plan_mount(mount, submission, config)
-            said = each if isinstance(each, str) else each.path
-        if said:
+        each = _plan_mount(mount, submission, config)
+        if said := each if isinstance(each, str) else each.path:
             found.setdefault(mount.purpose, said)
     return found
 
@@ -282,24 +271,19 @@ def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Ite
         yield f"{prefix}code-key", key.rstrip("\n") + "\n"
 
 
-def list_secrets(spec: JobSpec) -> set[str]:
-    """Return the secrets that the job's variables, mounts, code and containers name."""
-    uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
-    named = {name for uri in uris for name in placeholders.list_references(uri)}
-    named |= {each.name for each in spec.secret_env.values()}
-    return named | set(staged_containers.list_secrets(spec))
-
-
 def _plan_code(source: CodeSource, submission: Submission, config: SlurmConfig) -> CodePiece:
     if trees.tree_id_of(source.uri or source.id) is not None:
         return _plan_upload(source.uri or source.id, source.path, submission)
     if not source.uri:
         raise refusal("code_unknown", id=source.id, setting="code_sources")
-    path = mount_paths.locate(source.path or code_sources.folder_name(without_login(source.uri)))
-    if code_sources.needs_no_git(source):
-        order = _order(source, submission, config, CODE_BYTES)
-        return CodePiece(path, CodeSpec(0, uri=order["name"]), order=json.dumps(order))
-    return CodePiece(path, _repository(source))
+    if not code_sources.needs_no_git(source):
+        return CodePiece(_code_path(source), _repository(source))
+    order = _order(source, submission, config, CODE_BYTES)
+    return CodePiece(_code_path(source), CodeSpec(0, uri=order["name"]), order=json.dumps(order))
+
+
+def _code_path(source: CodeSource) -> str:
+    return mount_paths.locate(source.path or code_sources.folder_name(without_login(source.uri)))
 
 
 def _repository(source: CodeSource) -> CodeSpec:
@@ -314,7 +298,8 @@ def _repository(source: CodeSource) -> CodeSpec:
 
 def _plan_code_dir(uri: str, submission: Submission, config: SlurmConfig) -> CodePiece:
     """Plan OpenPAI's codeDir elsewhere, which is read-only."""
-    source, parts, path = CodeSource(uri=uri), split_code(uri), _code_dir_path(uri)
+    source, parts = CodeSource(uri=uri), split_code(uri)
+    path = _code_path(source)
     if code_sources.needs_no_git(source):
         order = _order(source, submission, config, CODE_DIR_BYTES)
         return CodePiece(path, CodeSpec(0, uri=order["name"]), True, json.dumps(order), CODE_DIR_LOGIN)
@@ -348,24 +333,6 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
     return CodePiece("" if target == mount_paths.WORK else target, CodeSpec(0, uri=uri), read_only)
 
 
-def _plan(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
-    if uri := _code_dir_elsewhere(mount, submission, config):
-        return _plan_code_dir(uri, submission, config)
-    return _plan_mount(mount, submission, config)
-
-
-def _code_dir_elsewhere(mount: Mount, submission: Submission, config: SlurmConfig) -> str:
-    """Return the address of OpenPAI's codeDir, "" for any other mount and for a folder of the nodes."""
-    uri = fill_names(mount.uri, submission.job_id, submission.person.name)
-    if find_storage(submission.storage, mount.id, uri, submission.workspace) is not None:
-        return ""
-    return uri if code_sources.is_code_dir_elsewhere(mount, uri) else ""
-
-
-def _code_dir_path(uri: str) -> str:
-    return mount_paths.locate(code_sources.folder_name(without_login(uri)))
-
-
 def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
     uri = fill_names(mount.uri, submission.job_id, submission.person.name)
     path = mount.path and mount_paths.locate(mount.path)
@@ -379,6 +346,8 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
         return _plan_mapped(mount, mapping, path)
     if mount.id and not mount.uri:
         raise refusal("mount_unknown", id=mount.id)
+    if code_sources.is_code_dir_elsewhere(mount, uri):
+        return _plan_code_dir(uri, submission, config)
     if uri.startswith(EMPTY_SCHEME):
         return _plan_empty(mount, path)
     local = local_path(uri)
@@ -393,23 +362,16 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
 
 def _plan_mapped(mount: Mount, mapping: StorageMapping, path: str) -> CodePiece | StagedPlace | str:
     """Plan the folder or bucket that is mapped to an id or an address."""
-    path = path or (mapping.path and mount_paths.locate(mapping.path))
-    shown = without_login(mount.uri) or mount.id
-    if not path and mount.id:
-        raise refusal("mount_without_path", id=mount.id)
-    if mapping.read_only and mount.purpose is MountPurpose.OUTPUT:
-        raise refusal("storage_read_only", place=shown)
-    if mapping.bucket:
-        return _plan_bucket(mount, mapping, shown, path)
-    held = mount.model_copy(update={"read_only": mount.read_only or mapping.read_only})
-    return _plan_folder(held, mapping.folder, path)
+    mount, path = apply_mapping(mount, mapping, path)
+    return _plan_bucket(mount, path) if mapping.bucket else _plan_folder(mount, mapping.folder, path)
 
 
-def _plan_bucket(mount: Mount, mapping: StorageMapping, shown: str, path: str) -> CodePiece | str:
+def _plan_bucket(mount: Mount, path: str) -> CodePiece | str:
     """Plan what is copied in from a bucket, by addresses that are signed at submission."""
+    shown = without_login(mount.uri) or mount.id
     if not path:
         return mount.uri
-    if mount.purpose is MountPurpose.OUTPUT or not (mount.read_only or mapping.read_only):
+    if mount.purpose is MountPurpose.OUTPUT or not mount.read_only:
         raise refusal("bucket_not_writable", place=shown)
     order = json.dumps(_fetch_order(shown, "signed:", remotes.DataRules().most_bytes))
     return CodePiece(path, CodeSpec(0, uri=shown), True, order, BUCKET_LOGIN, cause="mount")
@@ -499,24 +461,13 @@ def _render_fetch(index: int, piece: CodePiece, submission: Submission) -> Itera
 
 def _render_mover(config: SlurmConfig) -> Iterator[str]:
     """Yield the function that runs the data mover on the node, with the program in it."""
-    python = " ".join([shlex.quote(config.python), *ISOLATED])
+    python = " ".join([shlex.quote(config.python), *bundle.ISOLATED])
     yield "moved() { # ORDER FOLDER LOGIN: fetch code that needs no git"
     yield f"  base64 -d >\"{_MOVER}\" <<'{_END_OF_MOVER}' || return"
-    yield from _mover().splitlines()
+    yield from encodebytes(bundle.zip_data_mover()).decode().splitlines()
     yield _END_OF_MOVER
     yield f'  timeout {PATIENCE_S} {python} "{_MOVER}" "$@"'
     yield "}"
-
-
-@cache
-def _mover() -> str:
-    """Return the data mover as a program in one file, for a script."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(Path(data_mover.__path__[0]).glob("*.py")):
-            name = "__main__.py" if path.name == "main.py" else path.name
-            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return encodebytes(file.getvalue()).decode()
 
 
 def _git_exports(piece: CodePiece, submission: Submission) -> Iterator[str]:
@@ -574,8 +525,8 @@ def _node_path(what: StagingPlan, directory: str) -> str:
 
 def log_folder(path: str, submission: Submission, config: SlurmConfig) -> str:
     """Return the word for a shell, in the replica's working folder, of a path in the job on its node."""
-    if _is_inner(path) or path == mount_paths.WORK:
-        return f'"$PWD"/{_relative(path)}'
+    if shell.lies_in_work(path):
+        return shell.locate(path)
     what = plan_staging(submission, config)
     for index, place in enumerate(what.places):
         if not (place.source or place.memory_mib) and lies_in(path, place.path):
@@ -623,9 +574,8 @@ def _report_missing(source: str) -> str:
 
 
 def _render_view(source: str, path: str, mode: str) -> str:
-    if _is_inner(path):
-        return f'mkdir -p "$PWD/"{_relative(path)} && place {source} "$PWD/"{_relative(path)} {mode}'
-    return f"place {source} {shlex.quote(path)} {mode}"
+    word = shell.locate(path)
+    return (f"mkdir -p {word} && " if _is_inner(path) else "") + f"place {source} {word} {mode}"
 
 
 def _relative(path: str) -> str:
@@ -634,7 +584,3 @@ def _relative(path: str) -> str:
 
 def _step(cause: str, about: str, command: str) -> str:
     return f"step {cause} {shlex.quote(about)} {command} || return"
-
-
-def _render_function(name: str, body: Iterator[str] | list[str]) -> list[str]:
-    return [f"{name}() {{", *(f"  {line}" for line in body), "  :", "}"]

@@ -66,10 +66,11 @@ def remove(config: SlurmConfig, key: str, user: str) -> None:
     folder = attempts.attempt_folder(config.root, key)
     script = attempts.read_text(folder / "script")
     place = config.root / FOLDER
-    if _is_gone(folder) or (place / key).exists():
-        return
-    place.mkdir(mode=0o700, exist_ok=True)
-    _submit_removal(config, key, Leftover(user, time.time(), _options(script) if script else {}))
+    if _is_gone(folder):
+        _drop(folder.parent)
+    elif not (place / key).exists():
+        place.mkdir(mode=0o700, exist_ok=True)
+        _submit_removal(config, key, Leftover(user, time.time(), _options(script) if script else {}))
 
 
 def retry(config: SlurmConfig) -> None:

@@ -248,9 +248,7 @@ class _ListedAttempt:
         """Observe a job that waits and has begun: either after Slurm was asked, or Slurm has forgotten
         that.
         """
-        now = repr(time.time())  # not rounded: it is compared with the time of the question
-        attempts.create(self.folder / "doubted", now)
-        if float(attempts.read_text(self.folder / "doubted") or 0) >= self.todo.asked_at:
+        if attempts.first_time(self.folder / "doubted") >= self.todo.asked_at:
             return self.in_state("RUNNING")
         _mark(self.folder)
         if not self.has_end and not self.has_settled:

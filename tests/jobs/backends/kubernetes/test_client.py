@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def test_missing_right_is_told(kubernetes: Cluster, namespace: str, maps: str) -
     stranger = Api(replace(kubernetes.connection, credentials=Token(token_of(kubernetes, namespace))))
     with pytest.raises(ApiError) as refused:
         stranger.list(maps)
-    assert refused.value.is_forbidden
+    assert refused.value.status == HTTPStatus.FORBIDDEN
     assert "configmaps" in refused.value.message
 
 

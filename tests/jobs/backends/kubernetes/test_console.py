@@ -123,7 +123,7 @@ class Console:
 
 @pytest.fixture
 def console(kubernetes: Kubernetes, namespace: str, tmp_path: Path, settings: Any) -> Iterator[Console]:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_HOME = settings.CONSOLE_SHARED_FOLDER = tmp_path
     judge = tmp_path / "judge"
     judge.mkdir()
     judge.chmod(0o777)

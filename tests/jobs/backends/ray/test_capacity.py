@@ -23,7 +23,7 @@ GROUP = "Group7A9Af102425C06Ee303E47E3F27C02000000"
 def make_node(name: str, gpu_type: str = "", resource: str = "", **labels: str) -> NodeCapacity:
     resources = {"CPU": 8.0, "memory": float(1 << 30), "GPU": 4.0}
     node = RayNode(
-        f"id-{name}", name, "10.0.0.1", True, "", resources, {"ray.io/node-id": f"id-{name}", **labels}
+        f"id-{name}", name, "10.0.0.1", True, resources, {"ray.io/node-id": f"id-{name}", **labels}
     )
     return NodeCapacity(node, gpu_type, resource, dict(resources))
 

@@ -246,7 +246,6 @@ _NEW: Final[Mapping[str, Field]] = {
     "no-requeue": _always("requeue", value=False),
     "nodelist": lambda value: {"required_nodes": [value]},
     "open-mode": _word("open_mode", {"append": ["APPEND"], "truncate": ["TRUNCATE"]}),
-    "requeue": _always("requeue", value=True),
     "signal": _signal_new,
     "time": _minutes("time_limit"),
     "time-min": _minutes("time_minimum"),

@@ -40,7 +40,7 @@ def write_log(job: Job, text: str, *, is_open: bool = False) -> None:
 
 @pytest.fixture
 def job_folder(settings: Any, tmp_path: Any) -> None:
-    settings.CONSOLE_HOME = tmp_path
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     settings.STORAGES = {
         **settings.STORAGES,
         "logs": {

@@ -125,7 +125,7 @@ def test_pod_logs_of_time_when_pod_did_not_run_are_empty(people: People, job: Jo
 def test_pod_logs_of_live_pod_mask_secrets(
     people: People, job: Job, settings: LazySettings, tmp_path: Path
 ) -> None:
-    settings.CONSOLE_HOME = str(tmp_path)
+    settings.CONSOLE_SHARED_FOLDER = tmp_path
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "log").write_text("my hunter22 leaks\nlast line of the log\n" + "x\n" * 100)
     replica = replica_of(job, "Worker")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from console.reference.table import cell, code, table
+from console.documentation.reference.table import cell, code, table
 from jobs.dialects.aihc import keys as aihc
 from jobs.dialects.fault_arguments import ARGUMENTS, ArgumentKind, FaultArgument, Vendor
 from jobs.dialects.kubeflow import keys as kubeflow

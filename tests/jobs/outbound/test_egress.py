@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from jobs import addresses, egress
 from jobs.data_mover import guard
+from jobs.outbound import addresses, egress
 from tests.jobs.receivers import Came, Receiver, authority, receiving
 
 

@@ -9,7 +9,7 @@ from django.core.checks import run_checks
 from django.test import Client
 from pytest_django import Settings
 
-from console import checks
+from console.checks import system_checks
 from console.configuration import identities, keys, single
 from console.configuration.servers import SQLITE
 from console.home import CHECKOUT
@@ -47,7 +47,7 @@ def test_mutually_exclusive_code_limits_are_reported(settings: Settings, limit: 
 
 
 def test_home_on_network_file_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "network_filesystem", lambda _: "nfs4")
+    monkeypatch.setattr(system_checks, "network_filesystem", lambda _: "nfs4")
     assert found() == ["console.E001"]
 
 
@@ -108,7 +108,7 @@ def test_host_with_similar_ending_to_the_jobs_domain_is_allowed(settings: Settin
 def test_missing_redis_server_is_reported_only_for_private_redis(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    monkeypatch.setattr(checks, "find_server", lambda: None)
+    monkeypatch.setattr(system_checks, "find_server", lambda: None)
     assert found() == ["console.E009"]
     settings.CONSOLE_REDIS_IS_PRIVATE = False
     assert found() == []
@@ -333,7 +333,7 @@ def test_unreachable_redis_is_a_deployment_warning(settings: Settings, tmp_path:
 
 
 def test_check_ids_are_each_documented_once() -> None:
-    given = set(re.findall(r'id="(console\.[EW]\d+)"', Path(checks.__file__).read_text()))
+    given = set(re.findall(r'id="(console\.[EW]\d+)"', Path(system_checks.__file__).read_text()))
     explained = re.findall(
         r"^- `(console\.[EW]\d+)`", (CHECKOUT / "docs" / "checks.md").read_text(), re.MULTILINE
     )

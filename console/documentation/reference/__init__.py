@@ -20,5 +20,5 @@ NAMES: Final = tuple(_MODULES)
 def build(name: str) -> str:
     """Return a page of `NAMES` as Markdown; Django has to be set up."""
     # Imported when asked for: some import models, which do not exist yet when this module is imported.
-    page: str = import_module(f"console.reference.{_MODULES[name]}").page()
+    page: str = import_module(f"console.documentation.reference.{_MODULES[name]}").page()
     return page

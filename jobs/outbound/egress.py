@@ -1,6 +1,6 @@
 """Requests to addresses that people give: one request, one answer, never into this network.
 
-The name is resolved here, once; every address that it has must be allowed (`jobs.addresses`); and the
+The name is resolved here, once; every address that it has must be allowed (`addresses`); and the
 connection goes to exactly the checked address, while TLS still asks for the name.  No redirect is followed,
 no proxy is taken from the environment, and there is one deadline for all of it.
 """
@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from jobs import addresses
-from jobs.addresses import AddressError, Refused, UrlTarget
 from jobs.data_mover.guard import Address
+from jobs.outbound import addresses
+from jobs.outbound.addresses import AddressError, Refused, UrlTarget
 
 MOST_BYTES: Final = 64 * 1024
 """Of a longer answer the rest is not read."""

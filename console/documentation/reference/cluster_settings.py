@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from console.reference.table import cell, code, table
+from console.documentation.reference.table import cell, code, table
 from jobs.backends import registry
 
 INTRODUCTION = """\

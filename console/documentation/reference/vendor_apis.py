@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from console.reference.table import cell, code, table
+from console.documentation.reference.table import cell, code, table
 from jobs import dialects
 from jobs.api.vendors import registry
 from jobs.api.vendors.api import VendorApi

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from console.configuration.config import env
 from console.configuration.env import Variable
-from console.reference.table import table
+from console.documentation.reference.table import table
 
 INTRODUCTION = """\
 # Settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.reference.spec_paths import list_paths
-from console.reference.table import cell, code, table
+from console.documentation.reference.spec_paths import list_paths
+from console.documentation.reference.table import cell, code, table
 from jobs.backends import registry
 from jobs.backends.support import Fate, find_support
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from console.reference.spec_paths import list_paths
-from console.reference.table import cell, code, table
+from console.documentation.reference.spec_paths import list_paths
+from console.documentation.reference.table import cell, code, table
 from jobs import dialects
 from jobs.dialects.field_map import FieldRow
 

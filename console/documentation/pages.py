@@ -1,6 +1,6 @@
-"""The documentation as pages of the console and as results of a search.
+"""The pages of the documentation, for the browser and as results of a search.
 
-Its pages are the Markdown files of `docs/`, and those of `console.reference`, which no file has.
+They are the Markdown files of `docs/`, and those of the `reference` beside this module, which no file has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.urls import reverse
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from console import reference
+from console.documentation import reference
 from console.home import RESOURCES
 
 DOCS: Final = RESOURCES / "docs"
@@ -54,7 +54,7 @@ def page_url(page: str) -> str:
 
 
 @cache
-def pages() -> tuple[str, ...]:
+def list_pages() -> tuple[str, ...]:
     """Return the names of all pages, the first one first."""
     written = (str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
     names = sorted((*written, *reference.NAMES))
@@ -62,7 +62,7 @@ def pages() -> tuple[str, ...]:
 
 
 @cache
-def files() -> frozenset[str]:
+def list_files() -> frozenset[str]:
     """Return the names of the files to which pages link: schemas, examples, rules, dashboards."""
     found = (path for path in DOCS.rglob("*") if path.suffix in {".json", ".py", ".yaml"})
     return frozenset(str(path.relative_to(DOCS)) for path in found)
@@ -70,7 +70,7 @@ def files() -> frozenset[str]:
 
 @cache
 def render(page: str) -> Page:
-    """Return a page of `pages()` as HTML; raw HTML in the file is shown as text."""
+    """Return a page of `list_pages()` as HTML; raw HTML in the file is shown as text."""
     tokens = _MARKDOWN.parse(_read(page))
     headings: list[Heading] = []
     for opening, inline in pairwise(tokens):
@@ -93,7 +93,7 @@ def render(page: str) -> Page:
     return Page(headings[0].text if headings else page, html, tuple(headings))
 
 
-def find(words: str, most: int) -> list[Heading]:
+def find_headings(words: str, most: int) -> list[Heading]:
     """Return the headings that contain every word, pages' own headings first."""
     wanted = words.casefold().split()
     found = (heading for heading in _headings() if all(word in heading.text.casefold() for word in wanted))
@@ -101,7 +101,7 @@ def find(words: str, most: int) -> list[Heading]:
 
 
 def _headings() -> Iterator[Heading]:
-    for page in pages():
+    for page in list_pages():
         yield from render(page).headings
 
 
@@ -133,7 +133,7 @@ def _redirect(part: Token, folder: Path) -> None:
     elif inside.suffix == ".md":
         name = str(inside.relative_to(DOCS).with_suffix(""))
         part.attrSet(attribute, page_url(name) + (f"#{anchor}" if anchor else ""))
-    elif (name := str(inside.relative_to(DOCS))) in files():
+    elif (name := str(inside.relative_to(DOCS))) in list_files():
         part.attrSet(attribute, reverse("documentation_page", args=[name]))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from console.reference.spec_paths import list_paths
+from console.documentation.reference.spec_paths import list_paths
 from jobs import dialects
 from jobs.backends import registry
 from jobs.dialects.base import Refused

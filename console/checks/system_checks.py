@@ -50,7 +50,7 @@ def check_hosts(**kwargs: Any) -> list[CheckMessage]:
     if not settings.CONSOLE_HAS_SEVERAL_HOSTS:
         return []
     found: list[CheckMessage] = []
-    folder = Path(settings.CONSOLE_SHARED_FOLDER)
+    folder: Path = settings.CONSOLE_SHARED_FOLDER
     if not os.access(folder, os.W_OK | os.X_OK):
         hint = "Make it on the file system that all hosts mount."
         found.append(Error(f"CONSOLE_SHARED_FOLDER {folder} can't be written.", hint=hint, id="console.E019"))

@@ -8,7 +8,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import RequestFactory
 
-from console.compression import compress_answers
+from console.middleware.compression import compress_answers
 from tests.factories import make_job
 from tests.jobs.web.conftest import People, browser, people
 
