@@ -1,1 +1,1 @@
-"""SQLite, with the writers of one process waiting for each other rather than for the file."""
+"""SQLite, with writers waiting for each other rather than for the file."""

@@ -250,7 +250,13 @@ class Event(models.Model):
         RESUMED = "resumed", _("resumed from a checkpoint")
         ALERT = "alert", _("alert")
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
+    job = models.ForeignKey(
+        Job,
+        models.CASCADE,
+        related_name="events",
+        db_index=False,  # `events_of_job` begins with it
+        verbose_name=_("job"),
+    )
     kind = models.CharField(_("event"), max_length=16, choices=Kind)
     params = models.JSONField(_("details"), default=dict)
     attempt = models.IntegerField(_("attempt"), default=1)

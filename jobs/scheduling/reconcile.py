@@ -191,7 +191,7 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
     try:
         backend = backend_for(cluster)
     except Unreachable as error:
-        given = _lease(attempt_ids[:1])
+        given = _lease(cluster, attempt_ids[:1])
         _set_outcome(given, error)
         yield _settle(given)
         return
@@ -200,7 +200,7 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
     silent, before = threading.Event(), list[_Given]()
     with ThreadPool(at_once) as hands:
         for first in range(0, len(attempt_ids), few):
-            given = _begin(backend, attempt_ids[first : first + few], hands, silent)
+            given = _begin(backend, cluster, attempt_ids[first : first + few], hands, silent)
             yield _settle(before)
             before = given
             if at_once == 1:  # nothing goes on meanwhile, and leases are short
@@ -211,14 +211,17 @@ def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
         yield _settle(before)
 
 
-def _lease(attempt_ids: Collection[int]) -> list[_Given]:
+def _lease(cluster: Cluster, attempt_ids: Collection[int]) -> list[_Given]:
     leases = take_leases(attempt_ids)
     rows = (
         Attempt.objects.filter(pk__in=leases)
-        .select_related("job__cluster", "job__owner", "job__quota__workspace", "job__file")
+        .select_related("job__owner", "job__quota__workspace", "job__file")
         .prefetch_related("job__secrets", "job__asset_uses", "job__trees__tree__manifest")
     )
-    return [_Given(attempt, leases[attempt.pk]) for attempt in rows.order_by("id")]
+    given = [_Given(attempt, leases[attempt.pk]) for attempt in rows.order_by("id")]
+    for each in given:
+        each.attempt.job.cluster = cluster  # the same for all, with large columns
+    return given
 
 
 def _set_outcome(given: Iterable[_Given], error: Exception) -> None:
@@ -227,11 +230,15 @@ def _set_outcome(given: Iterable[_Given], error: Exception) -> None:
 
 
 def _begin(
-    backend: Backend, attempt_ids: Collection[int], hands: ThreadPool, silent: threading.Event
+    backend: Backend,
+    cluster: Cluster,
+    attempt_ids: Collection[int],
+    hands: ThreadPool,
+    silent: threading.Event,
 ) -> list[_Given]:
     """Lease attempts and begin to submit them."""
     until = time.monotonic() + LEASE.total_seconds() / 2
-    given = _lease(attempt_ids)
+    given = _lease(cluster, attempt_ids)
     fault("submit.leased")
     again = [each for each in given if each.lease.again]
     try:
@@ -252,11 +259,15 @@ def _begin(
     ready: list[tuple[_Given, Submission]] = []
     reserved = _reservations([each.attempt for each in wanted])
     avoided = faulty_nodes.list_avoided([each.attempt for each in wanted])
+    counts = ledger.granted_counts([each.attempt.key for each in wanted])
     mappings = cache(site_storage.supply_mappings)  # the same for all jobs of a workspace
     for each, is_reserved in zip(wanted, _check_reserved(wanted), strict=True):
         if is_reserved:
-            submission = _submission(each.attempt, avoided.get(each.attempt.pk, ()), mappings)
-            ready.append((each, replace(submission, reserved=reserved[each.attempt.key])))
+            key = each.attempt.key
+            submission = _submission(
+                each.attempt, counts.get(key), avoided.get(each.attempt.pk, ()), mappings
+            )
+            ready.append((each, replace(submission, reserved=reserved[key])))
         else:
             each.outcome.set_result(NotSubmitted(Reason(ReasonCode.NEW)))
     redaction.store_secrets((each.attempt, _list_secrets(submission)) for each, submission in ready)
@@ -316,13 +327,16 @@ def _settle_failed(given: _Given, why: BaseException) -> bool:
 
 def _submission(
     attempt: Attempt,
+    counts: Sequence[int] | None = None,
     avoided: Sequence[str] = (),
     mappings: Callable[[int, int], dict[str, StorageMapping]] = site_storage.supply_mappings,
 ) -> Submission:
-    """Return the attempt's complete submission, with its secrets; it runs on none of the `avoided` nodes."""
+    """Return the attempt's complete submission, with its secrets; it runs on none of the `avoided` nodes.
+
+    `counts` are the granted replicas of each role, None for all.
+    """
     job = attempt.job
     spec = node_checks.adapt(job.file.spec, attempt)
-    counts = ledger.granted_counts([attempt.key]).get(attempt.key)
     if counts is not None:
         spec = spec.with_counts(counts)
     if avoided:

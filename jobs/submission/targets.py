@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 
 from jobs.dialects.base import Params, Problem, Refused
 from jobs.spec import JobSpec
@@ -30,6 +30,9 @@ class JobTarget:
 ANYWHERE: Final = JobTarget()
 """Everything is chosen."""
 
+DEFAULT_FIRST: Final = ("workspace__name", "cluster_id", "id")
+"""The order of quotas in which the first one is a person's default."""
+
 _NAMED: Final[Mapping[str, Callable[[str], Q]]] = {
     "workspace": lambda name: match_workspace(name, "workspace__"),
     "cluster": lambda name: Q(cluster__slug=name),
@@ -52,7 +55,7 @@ def parse_target(address: str) -> JobTarget:
 def quotas_open_to(user: User) -> QuerySet[Quota]:
     """Return the quotas to which `user` may submit, with workspace and cluster; the first is the default."""
     rows = Quota.objects.filter(workspace__in=may_submit_in(user), cluster__enabled=True, accepts_jobs=True)
-    return rows.select_related("workspace", "cluster").order_by("workspace__name", "cluster_id", "id")
+    return rows.select_related("workspace", "cluster").order_by(*DEFAULT_FIRST)
 
 
 def find_quota(user: User, place: JobTarget, spec: JobSpec) -> Quota:
@@ -70,11 +73,12 @@ def find_quota(user: User, place: JobTarget, spec: JobSpec) -> Quota:
                 if kind == "workspace" and workspaces_of(user).filter(match_workspace(slug)).exists():
                     raise Refused((Problem("may_not_submit", "", params={"name": slug}),))
                 raise Refused((Problem("no_such_place", "", params={"kind": kind, "name": slug}),))
-    found = list(quotas[:50])
+    if spec.quota:
+        quotas = quotas.order_by(Case(When(slug=spec.quota, then=0), default=1), *DEFAULT_FIRST)
+    found = quotas[:1]
     if not found:
         raise Refused((Problem("no_place", "", params={}),))
-    named = [quota for quota in found if spec.quota and quota.slug == spec.quota]
-    return (named or found)[0]
+    return found[0]
 
 
 def find_excess_of_public(quota: Quota, spec: JobSpec) -> tuple[Problem, ...]:

@@ -169,7 +169,8 @@ def _most_specific(policies: Iterable[JobPolicy], name: str) -> JobPolicy | None
 
 def _load_policies(cluster_ids: Collection[int]) -> list[JobPolicy]:
     rows = JobPolicy.objects.filter(quota__cluster__in=cluster_ids)
-    return list(rows.select_related("quota__workspace", "user"))
+    # Not joined: most clusters have none, and each submission asks.
+    return list(rows.prefetch_related("quota__workspace", "user"))
 
 
 def _load_roles(quotas: Iterable[Quota], owner_ids: Collection[int]) -> dict[tuple[int, int], Role]:

@@ -1,4 +1,4 @@
-"""Indexes of large tables, made while the console goes on writing to them."""
+"""Indexes of large tables, made and dropped while the console goes on writing to them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,31 @@ class AddIndexOnline(migrations.AddIndex):
             return
         online = AddIndexConcurrently(self.model_name, self.index)
         online.database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class DropColumnIndexOnline(migrations.AlterField):
+    """Drop the index of a column that another index begins with; the table itself is left alone.
+
+    `field` is the column without its index.  Django would make the whole table anew on SQLite, and lock it on
+    PostgreSQL.  The index is found by its column: a table that was renamed keeps the names of its indexes.
+    Its migration has `atomic = False`.
+    """
+
+    atomic = False
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        connection = schema_editor.connection
+        model = from_state.apps.get_model(app_label, self.model_name)
+        column = model._meta.get_field(self.name).column  # noqa: SLF001  # Django's own way to a column
+        concurrently = "CONCURRENTLY " if connection.vendor == "postgresql" else ""
+        with connection.cursor() as cursor:
+            found = connection.introspection.get_constraints(cursor, model._meta.db_table)  # noqa: SLF001
+        for name, index in found.items():
+            if index["index"] and not index["unique"] and index["columns"] == [column]:
+                drop = f"DROP INDEX {concurrently}IF EXISTS {schema_editor.quote_name(name)}"
+                schema_editor.execute(drop)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
+        field = model._meta.get_field(self.name)  # noqa: SLF001
+        schema_editor.execute(schema_editor._create_index_sql(model, fields=[field]))  # noqa: SLF001

@@ -24,6 +24,7 @@ from tests.bench import (
     engines,
     form,
     node,
+    peers,
     scale,
     screen,
     searches,
@@ -46,6 +47,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "engines": engines.measure,
     "form": form.measure,
     "node": node.measure,
+    "peers": peers.measure,
     "scale": scale.measure,
     "screen": screen.measure,
     "searches": searches.measure,
@@ -60,8 +62,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
 }
 
 NOT_HERE: Final = (
-    "jobs of one machine beside Ray Jobs",
-    "accepting jobs beside sbatch",
+    "jobs beside dstack",
     "1 GB of log through the raw endpoint",
     "reconciling 10,000 live jobs",
     "the tail of a 10 GB log",

@@ -19,7 +19,7 @@ import httpx
 
 from console.home import CHECKOUT
 from tests.bench.figures import Figure, percentile
-from tests.bench.load import Call, durations, rate
+from tests.bench.load import Call, durations, per_second
 from tests.ports import free_port
 from tests.scenes import MACHINE, job_file
 from tests.stack import Stack, running
@@ -28,6 +28,9 @@ from tests.waiting import wait_for
 ROUNDS: Final = 3
 ROUND_S: Final = 3.0
 AT_ONCE: Final = 8
+CALLERS: Final = (1, AT_ONCE, 32)
+PROCESSES: Final = (1, 2)
+BESIDE: Final = "the barest view"
 PACE: Final = 50.0
 PACED_S: Final = 10.0
 UNLIMITED: Final = {"CONSOLE_API_REQUESTS_PER_MINUTE": "0"}
@@ -37,25 +40,43 @@ WORKING: Final = ("worker-control", "worker-logs", "worker-notices", "beat", "wa
 
 
 def measure() -> list[Figure]:
-    """Both sides in turn, `ROUNDS` times; then the console alone at `PACE` a second."""
-    with running({**MACHINE, **UNLIMITED}) as stack, _bare(stack) as bare_url:
+    """With one web process and with two; the paced calls with one alone."""
+    return [figure for processes in PROCESSES for figure in _measure(processes)]
+
+
+def _measure(processes: int) -> Iterator[Figure]:
+    web = f"{processes} web process" + ("es" if processes > 1 else "")
+    environ = {**MACHINE, **UNLIMITED, "CONSOLE_WEB_PROCESSES": str(processes)}
+    with running(environ) as stack, _bare(stack) as bare_url:
         token = json.loads(stack.manage("issue_token", "admin"))["token"]
         body = json.dumps({"file": job_file("bench")}).encode()
         ours = Call(f"{stack.base_url}/api/console/v1/jobs", token, body)
         bare = Call(bare_url, token, body)
         wait_for(lambda: freeze_workers(stack, ours), timeout=120)
-        rates = [
-            [rate(call, seconds=ROUND_S, at_once=AT_ONCE) for call in (bare, ours)]
-            for _round in range(ROUNDS)
-        ]
-        paced = durations(ours, per_second=PACE, seconds=PACED_S)
+        for callers in CALLERS:
+            yield from _compare(ours, bare, callers, web)
+        if processes == 1:
+            paced = durations(ours, per_second=PACE, seconds=PACED_S)
+            what = f"jobs accepted at {PACE:g}/s"
+            yield Figure(f"{what}, p50", 1000 * percentile(paced, 50), "ms")
+            yield Figure(f"{what}, p99", 1000 * percentile(paced, 99), "ms", target="≤ 250 ms")
         stack.crash()
-    barest, console = (median(side) for side in zip(*rates, strict=True))
-    return [
-        Figure("jobs accepted through the API", console, "/s", barest, "the barest view", "≥ 0.6×"),
-        Figure(f"the same at {PACE:g}/s, p50", 1000 * percentile(paced, 50), "ms"),
-        Figure(f"the same at {PACE:g}/s, p99", 1000 * percentile(paced, 99), "ms", target="≤ 250 ms"),
-    ]
+
+
+def _compare(ours: Call, bare: Call, callers: int, web: str) -> Iterator[Figure]:
+    """Call both sides in turn, `ROUNDS` times."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _round in range(ROUNDS):
+        for side, call in enumerate((ours, bare)):
+            answers, durations_s = per_second(call, seconds=ROUND_S, at_once=callers)
+            sides[side].append(answers)
+            taken[side].extend(durations_s)
+    what = f"jobs accepted, {callers} caller{'s' if callers > 1 else ''}, {web}"
+    yield Figure(what, median(sides[0]), "/s", median(sides[1]), BESIDE, "≥ 0.6×")
+    console, barest = (1000 * percentile(each, 99) for each in taken)
+    target = "≤ 400 ms" if callers == max(CALLERS) else ""
+    yield Figure(f"{what}, p99", console, "ms", barest, BESIDE, target)
 
 
 def freeze_workers(stack: Stack, call: Call) -> bool:

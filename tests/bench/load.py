@@ -48,23 +48,28 @@ class SignedCall(Call):
 
 def rate(call: Call, *, seconds: float, at_once: int) -> float:
     """Answers a second, with `at_once` calls under way all the time."""
-    return asyncio.run(_rate(call, seconds, at_once))
+    return per_second(call, seconds=seconds, at_once=at_once)[0]
 
 
-async def _rate(call: Call, seconds: float, at_once: int) -> float:
+def per_second(call: Call, *, seconds: float, at_once: int) -> tuple[float, list[float]]:
+    """The same, with the duration of each call."""
+    return asyncio.run(_per_second(call, seconds, at_once))
+
+
+async def _per_second(call: Call, seconds: float, at_once: int) -> tuple[float, list[float]]:
     async with aiohttp.ClientSession() as session:
         await call.make(session)
         began = time.perf_counter()
 
-        async def caller() -> int:
-            made = 0
+        async def caller() -> list[float]:
+            taken = []
             while time.perf_counter() - began < seconds:
-                await call.make(session)
-                made += 1
-            return made
+                taken.append(await call.make(session))
+            return taken
 
-        made = sum(await asyncio.gather(*(caller() for _each in range(at_once))))
-        return made / (time.perf_counter() - began)
+        made = await asyncio.gather(*(caller() for _each in range(at_once)))
+        taken = [each for of_one in made for each in of_one]
+        return len(taken) / (time.perf_counter() - began), taken
 
 
 def durations(call: Call, *, per_second: float, seconds: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Of the threads of one process, one writes at a time and the others wait for it alone."""
+"""Of all threads and processes one writes at a time; the others wait for it in turn."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import os
 import pwd
 import subprocess
 import time
+from functools import lru_cache
 from typing import Any, Final
 
 import jwt
@@ -47,6 +48,7 @@ def forget(config: SlurmConfig, user: str = "") -> None:
     _tokens.pop(_cache_key(config, user or config.user), None)
 
 
+@lru_cache(maxsize=128)  # each request asks
 def expiry(token: str) -> float | None:
     """Return when a token expires, None if it does not tell."""
     ends = _claims(token).get("exp")
