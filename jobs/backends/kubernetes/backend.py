@@ -288,7 +288,7 @@ class KubernetesBackend:
     def render(self, submission: Submission) -> base.RenderedJob:
         """See `base.Rendering`."""
         try:
-            known = self._find_operators(self._api)
+            known = self._find_usable_operators(self._api, submission)
         except Unreachable:
             known = Operators()
         return preview.render(submission, self._config, known)
@@ -297,7 +297,8 @@ class KubernetesBackend:
         """See `base.Trying`.  The API server checks a pod of each role, with its quotas and policies."""
         masked = preview.mask_secrets(submission)
         api = self._api
-        return list(preview.dry_run(api, masked, self._config, self._find_operators(api), self.inventory))
+        known = self._find_usable_operators(api, submission)
+        return list(preview.dry_run(api, masked, self._config, known, self.inventory))
 
     def check(self) -> CheckReport:
         """See `base.Checking`.  The console's rights are asked for one by one."""
@@ -321,7 +322,7 @@ class KubernetesBackend:
         claim = submitter.find_claim(attempt)
         if claim is not None and attempt_objects.state_of(claim) is not ClaimState.PREPARING:
             return
-        record, known = read_record(self._folder(attempt)), self._find_operators(api)
+        record, known = read_record(self._folder(attempt)), self._find_usable_operators(api, submission)
         kind, queue = choose_kind(submission.spec, self._config, known)
         if record is not None:  # whoever wrote it may know other operators, and observers read it
             kind, queue = BY_NAME.get(record.kind), queue if record.kind else ""
@@ -341,6 +342,14 @@ class KubernetesBackend:
         find = discovery.discover if anew else discovery.find_operators
         try:
             return find(api, self._config.connection().server)
+        except ApiError as error:
+            raise Unreachable(str(error)) from error
+
+    def _find_usable_operators(self, api: Api, submission: Submission) -> Operators:
+        """Return the operators whose objects the console may make for a job.  Raises Unreachable."""
+        server, namespace = self._config.connection().server, self._config.namespace_of(submission.workspace)
+        try:
+            return rights.find_usable(api, server, namespace, self._find_operators(api))
         except ApiError as error:
             raise Unreachable(str(error)) from error
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.kubernetes.client.api import Api, ApiError
 from jobs.backends.kubernetes.config import KubernetesConfig
-from jobs.backends.kubernetes.discovery import Operators
+from jobs.backends.kubernetes.discovery import KEPT_S, Operators
 
 CLUSTER: Final = (("nodes", "get list"), ("pods", "list watch"), ("namespaces", "list"))
 """Resources of the whole cluster, and the verbs on them."""
@@ -67,6 +69,23 @@ def find_lacking(api: Api, config: KubernetesConfig, operators: Operators) -> It
                 yield from _ask(api, namespace, resource, verbs)
     except ApiError as error:
         raise Unreachable(str(error)) from error
+
+
+_usable: Final[dict[tuple[str, str], tuple[float, frozenset[str]]]] = {}
+"""The server's address and a namespace → when it was asked, and the kinds that the console may use there."""
+
+
+def find_usable(api: Api, server: str, namespace: str, operators: Operators) -> Operators:
+    """Return the operators whose objects the console may make in a namespace, by an answer of lately.
+
+    Jobs go as plain pods where an admin has not given the rights.  Raises ApiError or Unreachable.
+    """
+    asked_at, names = _usable.get((server, namespace), (0.0, frozenset()))
+    if not asked_at or time.monotonic() - asked_at >= KEPT_S:
+        asks = {name: OPERATORS[name] for name in operators.kinds & OPERATORS.keys()}
+        names = frozenset(name for name, ask in asks.items() if not any(_ask(api, namespace, *ask)))
+        _usable[server, namespace] = time.monotonic(), names
+    return replace(operators, kinds=operators.kinds & names)
 
 
 def _ask(api: Api, namespace: str, resource: str, verbs: str) -> Iterator[str]:

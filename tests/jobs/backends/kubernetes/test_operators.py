@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Gone, Handle, Observation, ReplicaRef, Submission, Unreachable
-from jobs.backends.kubernetes import discovery
+from jobs.backends.kubernetes import discovery, rights
 from jobs.backends.kubernetes.backend import KubernetesBackend
 from jobs.backends.kubernetes.client.api import ApiError
 from jobs.backends.sessions import SessionKind, SessionRequest
@@ -111,6 +111,25 @@ def test_connection_test_and_inventory_tell_the_kinds_and_missing_rights(
     finally:
         kubernetes.api.patch(role_path, {"rules": rules})
     wait_for(lambda: not bench.backend.check().lacking)
+
+
+def test_job_goes_as_plain_pods_until_the_console_has_the_rights_on_its_kind(
+    bench: KubernetesBench, kubernetes: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights, "_usable", {})
+    role_path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/job-console-jobs"
+    rules = kubernetes.api.get(role_path)["rules"]
+    without = [each for each in rules if "pytorchjobs" not in each["resources"]]
+    kubernetes.api.patch(role_path, {"rules": without})
+    try:
+        wait_for(lambda: any("pytorchjobs" in each for each in bench.backend.check().lacking))
+        handle = bench.backend.submit(torch(bench, role("true")))
+        assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+        assert {each["metadata"]["ownerReferences"][0]["kind"] for each in bench.pods()} == {"ConfigMap"}
+    finally:
+        kubernetes.api.patch(role_path, {"rules": rules})
+    wait_for(lambda: not bench.backend.check().lacking)
+    bench.backend.forget(handle)
 
 
 def test_hello_world_runs_as_pytorchjob(bench: KubernetesBench) -> None:
