@@ -203,7 +203,8 @@ def test_redis_contains_no_secret(scene: Scene) -> None:
         "client = redis.Redis.from_url(settings.REDIS_URL)\n"
         "reading = {b'string': client.get, b'hash': client.hgetall, b'set': client.smembers,\n"
         "    b'list': lambda key: client.lrange(key, 0, -1),\n"
-        "    b'zset': lambda key: client.zrange(key, 0, -1, withscores=True), b'stream': client.xrange}\n"
+        "    b'zset': lambda key: client.zrange(key, 0, -1, withscores=True), b'stream': client.xrange,\n"
+        "    b'none': client.get}\n"  # of a key that has expired meanwhile
         "for key in client.scan_iter():\n"
         "    print(key, reading[client.type(key)](key))\n"
     )
