@@ -1,1 +1,1 @@
-"""What is misconfigured: Django's system checks, and what `doctor` finds before the first start."""
+"""Django's system checks of the settings, and the command `doctor`, which checks before the first start."""

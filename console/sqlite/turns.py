@@ -1,4 +1,4 @@
-"""Whose turn it is to write: of the threads of a process, and of the processes that share a database file."""
+"""Turns at writing: threads of a process, and processes that share a database file, write one by one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from typing import Final
 
 POLL_S: Final = 0.001
+"""Between two looks at a record lock: the system has none that waits for a limited time."""
 
 _NEXT, _NOW = 0, 1
 
@@ -43,7 +44,7 @@ class WriteTurn:
         _unlock(self._open(database), _NOW)
         self._threads.release()
 
-    def locked(self) -> bool:
+    def is_taken(self) -> bool:
         """Tell whether a thread of this process has the turn."""
         return self._threads.locked()
 

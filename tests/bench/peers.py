@@ -39,6 +39,7 @@ ROUNDS: Final = 3
 CALLERS: Final = (1, 8)
 PATIENCE_S: Final = 600
 SETTLED_S: Final = 10.0
+"""After a start, before memory is measured: programs load what they need for a while."""
 TOO_MANY_CPUS: Final = 10_000
 PR_SET_CHILD_SUBREAPER: Final = 36
 

@@ -55,7 +55,7 @@ class NodeAddresses(ABC, Generic[Job]):
 
     def of_node(self, node: str) -> str:
         """Return the address of a node, "" where the engine knows no such node."""
-        nodes, asked_at = self._cached()
+        nodes, asked_at = self._read_cache()
         if _is_recent(asked_at, is_known=node in nodes):
             return nodes.get(node, _UNKNOWN).address
         return self._ask(nodes).get(node, _UNKNOWN).address
@@ -66,13 +66,13 @@ class NodeAddresses(ABC, Generic[Job]):
         A node that joined the cluster again has its name and another id: it is asked for anew.
         """
         own = self._nodes_of(job)
-        nodes, asked_at = self._cached()
+        nodes, asked_at = self._read_cache()
         if not _is_recent(asked_at, is_known=nodes.get(node, _UNKNOWN).id in own):
             nodes = self._ask(nodes)
         found = nodes.get(node, _UNKNOWN)
         return found.address if found.id in own else ""
 
-    def _cached(self) -> tuple[Mapping[str, NodeAddress], float]:
+    def _read_cache(self) -> tuple[Mapping[str, NodeAddress], float]:
         """Return the nodes as the engine told them, and when it was asked."""
         asked_at, nodes = _known.get(self._cluster, (float("-inf"), {}))
         return nodes, asked_at

@@ -112,7 +112,7 @@ def _closed_in_the_middle() -> None:
 def _nested() -> None:
     with transaction.atomic():
         _rolled_back()
-        assert base.turn.locked()
+        assert base.turn.is_taken()
 
 
 def _never_begun() -> None:
@@ -127,7 +127,7 @@ def _never_begun() -> None:
 @pytest.mark.parametrize("how", [_write, _rolled_back, _closed_in_the_middle, _nested, _never_begun])
 def test_write_lock_is_released_after_any_end_of_transaction(how: Callable[[], None]) -> None:
     how()
-    assert not base.turn.locked()
+    assert not base.turn.is_taken()
 
 
 def test_write_lock_is_released_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_write_lock_is_released_after_a_failed_commit(monkeypatch: pytest.Monkey
         patched.setattr(django_base.DatabaseWrapper, "commit", fail)
         with pytest.raises(OperationalError, match="disk"):
             _write()
-    assert not base.turn.locked()
+    assert not base.turn.is_taken()
     assert not Workspace.objects.exists()
 
 

@@ -75,7 +75,7 @@ def test_write_turn_of_another_process_ends_with_its_transaction_or_with_it(
     other.send("take")
     assert other.answer() == "True"
     assert not turn.take(database, 0.01)
-    assert not turn.locked()
+    assert not turn.is_taken()
     other.send("give")
     other.answer()
     assert turn.take(database, 60)

@@ -11,6 +11,15 @@ from django.test import Client
 from tests.factories import make_cluster, make_user
 
 
+def read_cluster_page(facilities: dict[str, object] | None) -> str:
+    """The words of the page of a cluster with these facilities."""
+    cluster = make_cluster(facilities=facilities)
+    client = Client()
+    client.force_login(make_user(admin=True))
+    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("facilities", "told"),
@@ -31,12 +40,7 @@ from tests.factories import make_cluster, make_user
 def test_cluster_page_names_the_container_engine_or_the_reason_for_none(
     facilities: dict[str, object] | None, told: str
 ) -> None:
-    cluster = make_cluster(facilities=facilities)
-    client = Client()
-    client.force_login(make_user(admin=True))
-    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
-    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
-    assert words.rpartition("ontainer engine ")[2].startswith(f"{told} ")
+    assert read_cluster_page(facilities).rpartition("ontainer engine ")[2].startswith(f"{told} ")
 
 
 @pytest.mark.django_db
@@ -58,12 +62,7 @@ def test_cluster_page_names_the_container_engine_or_the_reason_for_none(
     ],
 )
 def test_cluster_page_tells_the_network_of_jobs(facilities: dict[str, object] | None, told: str) -> None:
-    cluster = make_cluster(facilities=facilities)
-    client = Client()
-    client.force_login(make_user(admin=True))
-    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
-    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
-    assert words.rpartition("etwork ")[2].startswith(f"{told} ")
+    assert read_cluster_page(facilities).rpartition("etwork ")[2].startswith(f"{told} ")
 
 
 @pytest.mark.django_db
@@ -73,9 +72,4 @@ def test_cluster_page_tells_the_network_of_jobs(facilities: dict[str, object] | 
 def test_cluster_page_names_the_operators_that_jobs_can_run_by(
     facilities: dict[str, object], told: str
 ) -> None:
-    cluster = make_cluster(facilities=facilities)
-    client = Client()
-    client.force_login(make_user(admin=True))
-    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
-    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
-    assert words.rpartition("Operators ")[2].startswith(f"{told} ")
+    assert read_cluster_page(facilities).rpartition("Operators ")[2].startswith(f"{told} ")

@@ -49,7 +49,7 @@ def _page(call: Call, rows: QuerySet[Job]) -> list[int]:
     number, size = call.values["PageNumber"], call.values["PageSize"]
     first = (number - 1) * size
     if call.values["SortBy"] != BY_CREATION:
-        ordered = _sorted(call, rows)
+        ordered = _sort_rows(call, rows)
         return list(ordered.values_list("pk", flat=True)[first : first + size])
     descending = call.values["Order"] == "desc"
     order = ("-created_at", "-pk") if descending else ("created_at", "pk")
@@ -81,7 +81,7 @@ def _name_of(call: Call) -> str:
     return f"dlc-jobs:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _sorted(call: Call, rows: QuerySet[Job]) -> QuerySet[Job]:
+def _sort_rows(call: Call, rows: QuerySet[Job]) -> QuerySet[Job]:
     name, descending = call.values["SortBy"], call.values["Order"] == "desc"
     if name == "JobType":
         job_type = Case(When(readable_by(call), then=FRAMEWORK), default=Value(""), output_field=TextField())

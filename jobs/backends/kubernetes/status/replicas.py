@@ -245,7 +245,8 @@ def _about(pod: Object, step: str) -> str:
     containers = (pod.get("spec") or {}).get("initContainers") or ()
     variables = next((each.get("env") or () for each in containers if each["name"] == step), ())
     wanted = {CODE: "CODE_URI", PACKAGES: ABOUT}.get(step)
-    return next((str(each.get("value") or "") for each in variables if each["name"] == wanted), "")
+    found = next((str(each.get("value") or "") for each in variables if each["name"] == wanted), "")
+    return found.replace("$$", "$")  # as `pods.escape` had it
 
 
 def _queue_word(scheduled: Object) -> str:
