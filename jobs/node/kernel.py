@@ -60,6 +60,7 @@ _SYSCALLS: Final = {
         "setfsuid": 122,
         "setfsgid": 123,
         "renameat2": 316,
+        "bpf": 321,
     },
     "aarch64": {
         "pivot_root": 41,
@@ -70,6 +71,7 @@ _SYSCALLS: Final = {
         "setfsuid": 151,
         "setfsgid": 152,
         "renameat2": 276,
+        "bpf": 280,
     },
 }
 
@@ -189,6 +191,11 @@ def rename_new(folder: int, old: bytes, into: int, new: bytes) -> None:
     """Rename unless something is called so already (Linux 3.15; not every file system can)."""
     here, there = ctypes.c_int(folder), ctypes.c_int(into)
     _syscall("renameat2", here, old, there, new, ctypes.c_uint(_RENAME_NOREPLACE))
+
+
+def bpf(command: int, order: ctypes.Structure) -> int:
+    """Ask for something about a program in the kernel; return the descriptor it gives, or 0."""
+    return _syscall("bpf", ctypes.c_int(command), ctypes.byref(order), ctypes.c_uint(ctypes.sizeof(order)))
 
 
 def set_file_rights(uid: int, gid: int, groups: Sequence[int]) -> None:

@@ -9,19 +9,21 @@ import contextlib
 import os
 import select
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from jobs.node.wrapper import device_program
 
 _PARENT: Final = "job-console"
 _PERIOD_US: Final = 100_000
 _LEAST_QUOTA_US: Final = 1_000
 _CONTROLLERS: Final = ("memory", "cpu", "pids")
 _DEVICES: Final = "devices"
-"""Version 1 alone has this one; version 2 would take a program for the kernel."""
-_TERMINALS: Final = ("c 5:2 rw", "c 136:* rw")
+"""Version 1 alone has this one; version 2 takes a program instead (`device_program`)."""
+_TERMINALS: Final[Sequence[device_program.Rule]] = ((5, 2), (136, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +68,23 @@ class ControlGroup:
 
     def __init__(self, places: Hierarchies, name: str, amounts: GroupLimits) -> None:
         self.folders = places.folders(name)
-        permits = places.devices if amounts.devices is not None else None
-        self.folders += [permits / name] if permits else []
+        rules = None if amounts.devices is None else [*_TERMINALS, *_rules(amounts.devices)]
+        permits = places.devices / name if places.devices and rules is not None else None
+        self.folders += [permits] if permits else []
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
         self._doors = [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in self.folders]
         self._v2 = places.unified is not None
         if self._v2:
             self._limit_v2(self.folders[0], amounts)
+            if rules is not None and device_program.is_usable():
+                device_program.attach(self.folders[0], rules)
         else:
             self._limit_v1(
                 {controller: path / name for controller, path in places.by_controller.items()}, amounts
             )
-
         if permits:
-            _permit_devices(permits / name, amounts.devices or ())
+            _permit_devices(permits, rules or ())
 
     def enter(self) -> None:
         """Bring the calling process in; its children will be born inside."""
@@ -132,20 +136,21 @@ class ControlGroup:
         self._counts = self._alarm = os.open(folder / "memory.events", os.O_RDONLY)
 
 
-def _permit_devices(folder: Path, paths: Sequence[str]) -> None:
-    """Let nothing in a group open other devices, by whatever path: numbers count, not names."""
+def _permit_devices(folder: Path, rules: Iterable[device_program.Rule]) -> None:
     (folder / "devices.deny").write_text("a", encoding="utf-8")
-    for rule in (*_TERMINALS, *dict.fromkeys(_rules(paths))):
+    for major, minor in rules:
+        rule = f"c {major}:{'*' if minor is None else minor} rw"
         (folder / "devices.allow").write_text(rule, encoding="utf-8")
 
 
-def _rules(paths: Sequence[str]) -> Iterator[str]:
+def _rules(paths: Iterable[str]) -> Iterator[device_program.Rule]:
+    """Yield the numbers of devices: in the group no other can be opened, by whatever path."""
     for path in paths:
         below = Path(path).iterdir() if Path(path).is_dir() else (Path(path),)
         for node in below:
             found = node.stat()
             if stat.S_ISCHR(found.st_mode):
-                yield f"c {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} rw"
+                yield os.major(found.st_rdev), os.minor(found.st_rdev)
 
 
 def from_the_top() -> str:

@@ -1,14 +1,17 @@
 """Limits hold for a replica's whole tree, with the kernel's help and without."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs.node import kernel
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.wrapper import cgroups
+from jobs.node.wrapper import cgroups, device_program
 from jobs.spec import Resources
 from jobs.states import ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
@@ -209,3 +212,53 @@ def test_cgroup_v2_place_needs_delegated_controllers(tmp_path: Path) -> None:
     assert cgroups._place_v2(tmp_path, "/user.slice/me") == tmp_path / "user.slice" / "job-console"
     (tmp_path / "user.slice" / "cgroup.subtree_control").write_text("pids")
     assert cgroups._place_v2(tmp_path, "/user.slice/me") is None
+
+
+@pytest.fixture
+def group_v2(tmp_path: Path) -> Iterator[Path]:
+    """A group of a real version 2 hierarchy, without controllers: those are of version 1 on some machines."""
+    if not device_program.is_usable():
+        pytest.skip("no programs for the kernel can be loaded here")
+    top = tmp_path / "v2"
+    top.mkdir()
+    kernel.mount("none", str(top), "cgroup2")
+    group = top / f"job-console-test-{os.getpid()}"
+    group.mkdir()
+    yield group
+    group.rmdir()
+    kernel.unmount(str(top))
+
+
+IN_GROUP = """
+import os, sys
+with open(sys.argv[1], "w") as group:
+    group.write("0")
+for path in sys.argv[2:]:
+    try:
+        os.close(os.open(path, os.O_RDWR))
+        print(path, "opens")
+    except PermissionError:
+        print(path, "is refused")
+try:
+    os.mknod("made", 0o20600, os.makedev(1, 5))
+except PermissionError:
+    print("made is refused")
+"""
+
+
+def test_process_in_a_version_2_group_opens_permitted_devices_alone(group_v2: Path) -> None:
+    zero, one_terminal = Path("/dev/zero").stat().st_rdev, os.openpty()
+    device_program.attach(group_v2, [(136, None), (os.major(zero), os.minor(zero))])
+    terminal = os.ttyname(one_terminal[1])
+    opened = ("/dev/zero", "/dev/full", "/dev/tty0", terminal)
+    command = [sys.executable, "-c", IN_GROUP, str(group_v2 / "cgroup.procs"), *opened]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=group_v2.parents[1]).stdout
+    assert said.splitlines() == [
+        "/dev/zero opens",
+        "/dev/full is refused",
+        "/dev/tty0 is refused",
+        f"{terminal} opens",
+        "made is refused",
+    ]
+    for descriptor in one_terminal:
+        os.close(descriptor)
