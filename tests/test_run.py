@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -156,6 +157,16 @@ def test_two_parts_run_in_parallel_and_lines_name_their_part(ran: Callable[..., 
     assert done.code == 0
     for part in ("part-0", "part-1"):
         assert re.search(rf"^{part} +\| 1 passed", done.printed, re.MULTILINE)
+
+
+def test_part_that_waits_runs_beside_two_others(tmp_path: Path) -> None:
+    beside = threading.Barrier(3, timeout=60)
+
+    def meet(_go: run.Go) -> bool:
+        return beside.wait() >= 0
+
+    waiting = run.Part("waits", meet, waits=True)
+    assert run.run([run.Part("one", meet), run.Part("other", meet), waiting], tmp_path) == 0
 
 
 def test_retry_starts_after_all_other_tests_have_ended(ran: Callable[..., Ran]) -> None:
