@@ -11,6 +11,7 @@ from jobs.access.sessions import current_replicas
 from jobs.api.vendors.aihc import creation, names, shapes
 from jobs.api.vendors.operations import Call, InvalidParameters, JsonObject, WrongValue
 from jobs.models import Job
+from jobs.search.job_counts import count_jobs
 from jobs.search.job_pages import JobListing, first_keys, load_jobs
 from quotas.access import Verb
 
@@ -33,7 +34,7 @@ def describe_jobs(call: Call) -> JsonObject:
         wanted &= Q(**{f"{column}__icontains": keyword})
     page = _page(call, wanted, values["pageNumber"])
     return {
-        "totalCount": _visible(call, wanted).count(),
+        "totalCount": count_jobs(_visible(call, wanted)),
         "pageNumber": values["pageNumber"],
         "pageSize": values["pageSize"],
         "jobs": [shapes.render_v2(each) for each in shapes.load(call, page)],
@@ -46,7 +47,7 @@ def describe_jobs_v1(call: Call) -> JsonObject:
     wanted = _find_place(call, values["queue"] or values["Queue"] or "")
     page = _page(call, wanted, values["pageNo"])
     return {
-        "total": _visible(call, wanted).count(),
+        "total": count_jobs(_visible(call, wanted)),
         "jobs": [shapes.render_v1(each) for each in shapes.load(call, page)],
         **{name: values[name] for name in ("orderBy", "order", "pageNo", "pageSize")},
     }

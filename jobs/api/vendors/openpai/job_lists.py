@@ -14,6 +14,7 @@ from jobs.api.vendors.openpai.job_summaries import RetryCounts, in_batches, load
 from jobs.api.vendors.openpai.states import Version
 from jobs.api.vendors.operations import Call, Kind, Operation, Parameter, Support
 from jobs.models import Job, JobTag
+from jobs.search.job_counts import count_jobs
 from jobs.states import TERMINAL, Phase
 
 LIMIT: Final = 5000
@@ -67,7 +68,7 @@ def list_v2(call: Call) -> HttpResponseBase:
     page = _render(_order(rows, call.values["order"] or "")[offset : offset + limit], Version.V2)
     if call.values["withTotalCount"] != "true":
         return JsonResponse(page, safe=False)
-    return JsonResponse({"totalCount": rows.count(), "data": page})
+    return JsonResponse({"totalCount": count_jobs(rows), "data": page})
 
 
 def _visible(call: Call) -> QuerySet[Job]:

@@ -17,6 +17,7 @@ from jobs.api.vendors.pai_dlc.pages import ORDER, PAGE_NUMBER, PAGE_SIZE
 from jobs.api.vendors.pai_dlc.refusals import refuse_unsupported
 from jobs.lifecycle import pending_reasons
 from jobs.models import Attempt, Job, JobFile
+from jobs.search.job_counts import count_jobs
 from quotas.access import Verb, those
 
 BY_CREATION: Final = "GmtCreateTime"
@@ -37,7 +38,7 @@ def list_jobs(call: Call) -> JsonObject:
     """Answer a page of jobs and the number of all; the number of queries is the same for every page."""
     refuse_unsupported(call)
     rows = filtered_jobs(call)
-    return {"Jobs": _render(call, _page(call, rows)), "TotalCount": rows.count()}
+    return {"Jobs": _render(call, _page(call, rows)), "TotalCount": count_jobs(rows)}
 
 
 def _page(call: Call, rows: QuerySet[Job]) -> list[int]:
