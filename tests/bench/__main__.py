@@ -62,7 +62,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
 }
 
 NOT_HERE: Final = (
-    "jobs beside dstack",
+    "jobs that dstack runs: it downloads the programs for that, which no package has",
     "1 GB of log through the raw endpoint",
     "reconciling 10,000 live jobs",
     "the tail of a 10 GB log",
