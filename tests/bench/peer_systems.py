@@ -63,11 +63,11 @@ class Console:
 
     def submit(self) -> str:
         """See `System`."""
-        return str(_checked(self._client.post("/jobs", json=self._body))["id"])
+        return str(_parse(self._client.post("/jobs", json=self._body))["id"])
 
     def are_over(self, jobs: list[str]) -> bool:
         """See `ExecutingSystem`."""
-        listed = _checked(self._client.get("/jobs", params={"state": "SUCCEEDED", "limit": 500}))["jobs"]
+        listed = _parse(self._client.get("/jobs", params={"state": "SUCCEEDED", "limit": 500}))["jobs"]
         return set(jobs) <= {each["id"] for each in listed}
 
     def hold(self) -> None:
@@ -91,11 +91,11 @@ class RayJobs:
 
     def submit(self) -> str:
         """See `System`."""
-        return str(_checked(self._client.post("/jobs/", json=self._body))["submission_id"])
+        return str(_parse(self._client.post("/jobs/", json=self._body))["submission_id"])
 
     def are_over(self, jobs: list[str]) -> bool:
         """See `ExecutingSystem`."""
-        listed = _checked(self._client.get("/jobs/"))
+        listed = _parse(self._client.get("/jobs/"))
         return set(jobs) <= {each["submission_id"] for each in listed if each["status"] == "SUCCEEDED"}
 
     def hold(self) -> None:
@@ -151,7 +151,7 @@ class DstackRuns:
 
     def submit(self) -> str:
         """See `System`."""
-        return str(_checked(self._client.post("/runs/apply", json=self._body))["id"])
+        return str(_parse(self._client.post("/runs/apply", json=self._body))["id"])
 
     def hold(self) -> None:
         """See `System`."""
@@ -187,6 +187,6 @@ def _client(url: str, token: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
 
 
-def _checked(answer: httpx.Response) -> Any:
+def _parse(answer: httpx.Response) -> Any:
     answer.raise_for_status()
     return answer.json()

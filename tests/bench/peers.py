@@ -58,16 +58,16 @@ def measure() -> list[Figure]:
         by_one, _by_one_s = _use_in_turn(peers, lambda system: _submit(system, JOBS, 1))
         by_many, accepting_s = _use_in_turn(peers, lambda system: _submit(system, JOBS, CALLERS))
     return [
-        *_beside("jobs accepted, 1 caller", by_one, "/s"),
-        *_beside(f"jobs accepted, {CALLERS} callers", by_many, "/s"),
-        *_beside("CPU of accepting a job, all processes", accepting_s, "s"),
-        *_beside("jobs of `true` completed", completed, "/s"),
-        *_beside("CPU of a job, all processes", completing_s, "s"),
-        *_beside("memory when idle (PSS)", memory, "MiB"),
+        *_compare("jobs accepted, 1 caller", by_one, "/s"),
+        *_compare(f"jobs accepted, {CALLERS} callers", by_many, "/s"),
+        *_compare("CPU of accepting a job, all processes", accepting_s, "s"),
+        *_compare("jobs of `true` completed", completed, "/s"),
+        *_compare("CPU of a job, all processes", completing_s, "s"),
+        *_compare("memory when idle (PSS)", memory, "MiB"),
     ]
 
 
-def _beside(what: str, values: Values, unit: str) -> Iterator[Figure]:
+def _compare(what: str, values: Values, unit: str) -> Iterator[Figure]:
     ours, *peers = values
     for peer in peers:
         yield Figure(what, median(values[ours]), unit, median(values[peer]), peer)
