@@ -65,8 +65,8 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "weight": weight.measure,
 }
 
-NOT_HERE: Final = ("jobs beside dstack",)
-"""Of DESIGN section 13, what no part measures yet."""
+NOT_HERE: Final = ("jobs that dstack runs: it downloads the programs for that, which no package has",)
+"""What no part can measure."""
 
 
 def main() -> None:

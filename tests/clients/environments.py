@@ -1,8 +1,8 @@
 """Environments of programs that tests run: each as its lock file lists it, made on first use.
 
 A lock file `NAME.lock` lists a program with all that it needs, by hash: the vendors' own clients beside this
-module, frameworks in `tests/frameworks`.  The environments lie in `.venv/clients`, so that they stay with the
-checkout.
+module, frameworks in `tests/frameworks`, dstack in `tests/bench`.  The environments lie in `.venv/clients`,
+so that they stay with the checkout.
 """
 
 from __future__ import annotations
