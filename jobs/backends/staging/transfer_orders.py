@@ -60,11 +60,13 @@ def login_for_code(source: CodeSource, submission: Submission) -> dict[str, str]
     return {"user": user, "password": password} if login else {}
 
 
-def order_bucket(mount: Mount) -> Order:
-    """Return the order for a mount of a mapped bucket.  Raises Refused where the job may write to it."""
-    shown = without_login(mount.uri) or mount.id
-    refuse_writing(mount, shown)
-    return order_fetch(Remote(SIGNED, shown), remotes.DataRules().most_bytes)
+def order_bucket(mount: Mount, uri: str) -> Order:
+    """Return the order for a mount of a mapped bucket, whose filled address is `uri`.
+
+    Raises Refused where the job may write to it.
+    """
+    refuse_writing(mount, without_login(uri) or mount.id)
+    return order_fetch(Remote(SIGNED, mount.id or without_login(uri)), remotes.DataRules().most_bytes)
 
 
 def refuse_writing(mount: Mount, shown: str) -> None:
@@ -102,10 +104,10 @@ def _list_buckets(submission: Submission) -> Iterator[tuple[str, StorageMapping]
         if mapping is not None:
             yield without_login(spec.code.uri), mapping
     for mount in spec.mounts:
-        uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+        uri = fill_names(mount.uri, spec.name, submission.person.name)
         mapping = _find_bucket(submission, mount.id, uri)
         if mapping is not None and (mount.path or mapping.path):
-            yield without_login(mount.uri) or mount.id, mapping
+            yield mount.id or without_login(uri), mapping
 
 
 def _find_bucket(submission: Submission, id_: str, uri: str) -> StorageMapping | None:

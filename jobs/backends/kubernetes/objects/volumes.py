@@ -94,18 +94,18 @@ def _mounts(submission: Submission, config: KubernetesConfig) -> Iterator[Volume
     for mount in submission.spec.mounts:
         if is_data_dir(submission, mount, config):
             mount = mount.model_copy(update={"path": INNER_DATA, "read_only": True})  # noqa: PLW2901
-        uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+        uri = fill_names(mount.uri, submission.spec.name, submission.person.name)
         path = mount.path and mount_paths.locate(mount.path)
         storage = find_storage(submission.storage, mount.id, uri, submission.workspace)
         if storage is None and not mount.uri:
             raise refusal("mount_unknown", id=mount.id)
         if storage is not None:
             mount, path = apply_mapping(mount, storage, path)  # noqa: PLW2901
-            uri = storage.folder
         if storage is not None and storage.bucket:
             if path:
-                yield _fetched(mount, path, order_bucket(mount))
+                yield _fetched(mount, path, order_bucket(mount, uri))
             continue
+        uri = storage.folder if storage else uri
         if not path and local_path(uri) is None:
             if uri.startswith(_EMPTY) or storage:
                 raise refusal("mount_without_path", id=mount.id or uri)

@@ -300,7 +300,7 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
 
 
 def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
-    uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+    uri = fill_names(mount.uri, submission.spec.name, submission.person.name)
     path = mount.path and mount_paths.locate(mount.path)
     upload = find_upload(uri, mount.id)
     if upload is not None:
@@ -309,7 +309,7 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
         return _plan_upload(upload, path, submission, read_only=mount.read_only)
     mapping = find_storage(submission.storage, mount.id, uri, submission.workspace)
     if mapping is not None:
-        return _plan_mapped(mount, mapping, path)
+        return _plan_mapped(mount, mapping, uri, path)
     if mount.id and not mount.uri:
         raise refusal("mount_unknown", id=mount.id)
     if code_sources.is_code_dir_elsewhere(mount, uri):
@@ -326,17 +326,17 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
     return mount.uri
 
 
-def _plan_mapped(mount: Mount, mapping: StorageMapping, path: str) -> CodePiece | StagedPlace | str:
+def _plan_mapped(mount: Mount, mapping: StorageMapping, uri: str, path: str) -> CodePiece | StagedPlace | str:
     """Plan the folder or bucket that is mapped to an id or an address."""
     mount, path = apply_mapping(mount, mapping, path)
-    return _plan_bucket(mount, path) if mapping.bucket else _plan_folder(mount, mapping.folder, path)
+    return _plan_bucket(mount, uri, path) if mapping.bucket else _plan_folder(mount, mapping.folder, path)
 
 
-def _plan_bucket(mount: Mount, path: str) -> CodePiece | str:
+def _plan_bucket(mount: Mount, uri: str, path: str) -> CodePiece | str:
     """Plan what is copied in from a bucket, by addresses that are signed at submission."""
     if not path:
         return mount.uri
-    order = transfer_orders.order_bucket(mount)
+    order = transfer_orders.order_bucket(mount, uri)
     code = CodeSpec(0, uri=order["name"])
     return CodePiece(path, code, True, json.dumps(order), BUCKET_LOGIN, cause="data")
 

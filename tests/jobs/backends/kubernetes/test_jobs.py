@@ -5,6 +5,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -303,7 +304,7 @@ def test_code_from_an_archive_and_data_of_a_bucket_are_fetched_before_the_comman
         served(Web, address, files=files, login=f"Basic {login}") as web,
     ):
         bucket.put_at("team/in/sub dir/two", "two\n")
-        known = {"endpoint": bucket.endpoint, "access_key": "AK", "secret_key": "s3cretkey"}
+        known: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AK", "secret_key": "s3cretkey"}
         code = CodeSource(uri=f"http://bob:$SECRET:web@{web[7:]}/tool.tar.gz")
         given = {
             "secrets": {"web": "hunter"},
