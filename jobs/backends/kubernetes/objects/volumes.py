@@ -103,7 +103,7 @@ def _mounts(submission: Submission, config: KubernetesConfig) -> Iterator[Volume
             mount, path = apply_mapping(mount, storage, path)  # noqa: PLW2901
         if storage is not None and storage.bucket:
             if path:
-                yield _fetched(mount, path, order_bucket(mount, uri))
+                yield _plan_fetched(mount, path, order_bucket(mount, uri))
             continue
         uri = storage.folder if storage else uri
         if not path and local_path(uri) is None:
@@ -113,7 +113,7 @@ def _mounts(submission: Submission, config: KubernetesConfig) -> Iterator[Volume
         yield _volume(submission, config, mount, uri, path)
 
 
-def _fetched(mount: Mount, path: str, order: Order) -> Volume:
+def _plan_fetched(mount: Mount, path: str, order: Order) -> Volume:
     return Volume({"emptyDir": _empty_options(mount)}, path, read_only=True, order=order)
 
 
@@ -133,7 +133,7 @@ def _volume(submission: Submission, config: KubernetesConfig, mount: Mount, uri:
     rules = remotes.DataRules(hdfs=config.hdfs)
     if rules.namenode(uri) and (remote := rules.read(uri, {})) is not None:
         refuse_writing(mount, remote.shown)
-        return _fetched(mount, path, order_fetch(remote, rules.most_bytes, user=submission.person.name))
+        return _plan_fetched(mount, path, order_fetch(remote, rules.most_bytes, user=submission.person.name))
     raise refusal("mount_elsewhere", place=without_login(uri), path=path)
 
 
