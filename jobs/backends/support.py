@@ -83,6 +83,8 @@ RAY_OPTIONS: Final = _(
     "settings are kept for export."
 )
 OWN_HOST: Final = _("Submodules are fetched from the repository's own host.")
+NODE_MOUNTS: Final = _("Folders on the nodes, and addresses mapped to them or, read-only, to a bucket.")
+NODE_CODE: Final = _("Git repositories, archives, HDFS and mapped buckets.")
 LIBRARY_FILES: Final = _(
     "requirements.txt is installed by pip, environment.yml by conda, mamba or micromamba, and uv.lock or "
     "pyproject.toml by uv, as found on the job's PATH."

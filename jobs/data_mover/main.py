@@ -441,7 +441,7 @@ def fetch(order: dict[str, Any]) -> None:
         say(f"{order['name']}: there is nothing there")
         return
     target = Folder(order["folder"])
-    if order.get("unpack") and len(found) == 1 and archives.is_archive(found[0].name):
+    if order.get("unpack") and len(found) == 1 and archives.is_archive(found[0].path):
         _unpack(place, target, found[0], order)
         return
     progress = Progress(order["name"], len(found), sum(entry.size for entry in found))
@@ -473,7 +473,7 @@ def _unpack(place: Place, target: Folder, entry: Entry, order: dict[str, Any]) -
             file.write(piece)
         file.seek(0)
         try:
-            files, size = archives.unpack(file, entry.name, target.around, most)
+            files, size = archives.unpack(file, entry.path, target.around, most)
         except archives.BadArchive as error:
             raise Trouble(_UNTOLD.sub("?", str(error))) from error
     say(f"{order['name']}: {files} files, {amount(size)}, unpacked")

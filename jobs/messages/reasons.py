@@ -207,6 +207,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.STARTING: (
         _("Pulling image %(image_about)s."),
         _("Fetching code from %(code_about)s."),
+        _("Fetching data from %(data_about)s."),
         _("Installing Python packages: %(packages_about)s."),
         _("Running init container %(init_about)s."),
         _("Starting replicas."),

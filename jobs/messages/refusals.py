@@ -60,9 +60,12 @@ _SENTENCES: Final = {
         _("Refused: jobs in %(workspace)s can't use %(place)s: its storage mapping is for other workspaces."),
     ),
     "bucket_not_writable": (
+        _("Refused: this cluster can only read %(place)s. Mount it read-only, or use another cluster."),
+    ),
+    "bucket_too_many": (
         _(
-            "Refused: %(place)s is a bucket here, which this cluster can only read. Mount it read-only, or "
-            "use another cluster."
+            "Refused: %(place)s has too many objects for this cluster (%(objects)s). Pack them into fewer "
+            "files, or use another cluster."
         ),
     ),
     "storage_read_only": (

@@ -353,7 +353,7 @@ def _submission(
         role_token=attempt_tokens.make_token(attempt.key, Purpose.ROLE_CREDENTIALS) if role else "",
         tracking_token=attempt_tokens.make_token(attempt.key, Purpose.TRACKING),
         uploads=supply.supply_trees(job),
-        storage=mappings(job.cluster_id, job.workspace_id) if spec.mounts else {},
+        storage=mappings(job.cluster_id, job.workspace_id) if spec.mounts or spec.code else {},
     )
 
 

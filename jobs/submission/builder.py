@@ -70,7 +70,9 @@ def build_new(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, st
     role = instance_roles.find_role(quota.workspace, spec.instance_role)
     return replace(
         build_submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options, role),
-        storage=site_storage.find_mappings(quota.cluster_id, quota.workspace_id) if spec.mounts else {},
+        storage=site_storage.find_mappings(quota.cluster_id, quota.workspace_id)
+        if spec.mounts or spec.code
+        else {},
     )
 
 

@@ -55,6 +55,7 @@ from jobs.backends.remote import attempts
 from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
+from jobs.backends.staging.transfer_orders import sign_buckets
 from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
@@ -331,6 +332,7 @@ class KubernetesBackend:
             if not queue:
                 self._check_room(submission)
             submitter.try_pods(attempt, objects)
+        objects = objects.with_signed(sign_buckets(submission))
         self._create_checkpoints(api, attempt, submission)
         peers = Peers.of(submission, self._config, kind)
         records.write_submission(self._folder(attempt), submission, self._config, peers)

@@ -21,6 +21,7 @@ from jobs.backends.kubernetes.client.connection import (
 from jobs.backends.settings import (
     FROZEN,
     Address,
+    Namenodes,
     Natural,
     Priority,
     Settings,
@@ -124,6 +125,7 @@ class KubernetesConfig(Settings):
     checkpoint_class: OptionalName = ""
     checkpoint_gib: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 100
     checkpoint_access: Literal["ReadWriteMany", "ReadWriteOnce"] = "ReadWriteMany"
+    hdfs: Namenodes = Field(default_factory=dict)
     ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
 
     @classmethod
@@ -185,10 +187,12 @@ class KubernetesConfig(Settings):
         return Facilities(
             images=True,
             plain=False,
+            data=tuple(self.hdfs),
             buckets=READ_ONLY,
             folders=Folders(self.folders).shared_folders(),
             network=OWN_NETWORK,
             image_network=OWN_NETWORK,
+            hdfs=tuple(self.hdfs),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.backends.settings import NAMENODES
 from jobs.backends.settings import mark as _
 
 LABEL: Final = _("Kubernetes")
@@ -91,6 +92,7 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
         _("Checkpoint access"),
         _("ReadWriteOnce only if a volume can't be used on several nodes."),
     ),
+    "hdfs": NAMENODES,
     "ports": (_("Port range"), _("First and last port given to jobs: [20000, 29999].")),
     "timeout_s": (_("Request timeout (s)"), _("Maximum time to wait for the API server.")),
 }

@@ -59,7 +59,7 @@ def _role(
     submission: Submission, config: KubernetesConfig, peers: Peers, position: int, created: dict[str, Any]
 ) -> RenderedRole:
     spec, role = submission.spec, submission.spec.roles[position]
-    shared = shared_variables(submission, peers)
+    shared = shared_variables(submission, peers, config)
     own = replica_variables(spec, peers, position, 0, submission.job_id)
     several: dict[str, str | None] = dict.fromkeys(_PER_REPLICA) if role.replicas > 1 else {}
     secret = dict.fromkeys(secret_values(submission), MASK)
@@ -85,6 +85,8 @@ def _mounts(
 
 def _describe(volume: Volume) -> str:
     """Return a volume's source on one line."""
+    if volume.order:
+        return str(volume.order["name"])
     kind, source = next(iter(volume.source.items()))
     words = {
         "hostPath": source.get("path", ""),

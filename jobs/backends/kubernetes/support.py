@@ -31,7 +31,7 @@ _NODES: Final = f"{_JOBS}::test_job_runs_on_allowed_nodes_alone"
 _INIT: Final = f"{_JOBS}::test_init_containers_run_in_order_and_share_folders"
 _PACKAGES: Final = f"{_JOBS}::test_packages_are_installed_before_the_command"
 _LIMIT: Final = f"{_JOBS}::test_warning_signal_comes_before_the_time_limit"
-_CODE: Final = f"{_OBJECTS}::test_git_code_is_cloned_by_an_init_container_without_its_password"
+_FETCHED: Final = f"{_JOBS}::test_code_from_an_archive_and_data_of_a_bucket_are_fetched_before_the_command"
 
 
 def _refuse(why: str, test: str = "") -> Support:
@@ -98,8 +98,11 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_OBJECTS}::test_folder_of_nodes_is_mounted_below_the_one_that_an_admin_names"
     ),
     "mounts[].uri": honour(
-        _MOUNTS,
-        _("Claims (pvc://), NFS exports and folders of the nodes; object stores are rejected."),
+        _FETCHED,
+        _(
+            "Claims (pvc://), NFS exports and folders of the nodes; mapped buckets and HDFS are read-only "
+            "and require Python 3.10 in the image."
+        ),
     ),
     "mounts[].path": honour(_MOUNTS),
     "mounts[].read_only": honour(f"{_JOBS}::test_folder_of_nodes_is_mounted_read_only_unless_named_writable"),
@@ -108,7 +111,11 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "code": honour(f"{_JOBS}::test_uploaded_code_is_in_the_working_folder"),
     "code.uri": honour(
-        _CODE, _("Repositories by HTTPS, and uploads of up to 8 MB; archives and object stores are rejected.")
+        _FETCHED,
+        _(
+            "Repositories by HTTPS, and uploads of up to 8 MB; archives, HDFS and mapped buckets require "
+            "Python 3.10 in the image."
+        ),
     ),
     "code.submodules": honour(
         f"{_OBJECTS}::test_submodules_are_cloned_and_only_the_own_host_gets_the_login",

@@ -247,7 +247,7 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
     layer = MountPlanner(config.mount_settings(), ground, submission.uploads, submission.storage)
     for mount in spec.mounts:
         uri = layer.resolve(mount.uri)
-        if code_sources.is_code_dir_elsewhere(mount, uri) and not layer.knows(uri):
+        if code_sources.is_code_dir_elsewhere(mount, uri) and layer.find_mapping(uri) is None:
             code_dir = code_sources.add_code_dir(uri, config.code(), layer, spec.env)
             layer.locations.setdefault(mount.purpose.value, code_dir)
         else:

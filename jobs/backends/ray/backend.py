@@ -44,6 +44,7 @@ from jobs.backends.remote.folder_backend import FolderBackend
 from jobs.backends.remote.records import AttemptRecord, read_record
 from jobs.backends.remote.submission_lock import hold_lock
 from jobs.backends.staging import tree_archives
+from jobs.backends.staging.transfer_orders import sign_buckets
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 from jobs.node.supervisor import checkpoints
@@ -222,7 +223,8 @@ class RayBackend(FolderBackend):
         plan = planner.make_plan(submission, self._config, mounts)
         resumed = self._prepare_checkpoints(submission) if mounts.checkpoints else None
         given = planner.render_given(submission, self._config, plan, bundles, resumed)
-        secrets = json.dumps(planner.render_secrets(submission, self._config, mounts))
+        signed = sign_buckets(submission)
+        secrets = json.dumps(planner.render_secrets(submission, self._config, mounts, signed))
         attempts.write_text(folder / planner.PLAN, given)
         attempts.write_text(folder / "secrets", secrets)
         attempts.write_text(folder / origins.FILE, json.dumps(origins.render(submission)))

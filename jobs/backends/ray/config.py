@@ -31,7 +31,7 @@ from jobs.backends.settings import (
 from jobs.backends.staging import remotes
 from jobs.backends.staging.code_sources import CodeRules
 from jobs.backends.staging.mounts import MountSettings
-from jobs.facilities import Facilities
+from jobs.facilities import READ_ONLY, Facilities
 from jobs.node.sandbox.folders import Folders
 
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?")
@@ -107,6 +107,7 @@ class RayConfig(Settings):
             images=False,
             plain=self.allow_plain,
             data=tuple(self.hdfs),
+            buckets=READ_ONLY,
             code=self.code_from,
             hdfs=tuple(self.hdfs),
         )

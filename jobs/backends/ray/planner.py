@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from jobs.backends import fixed_ports
@@ -21,19 +22,22 @@ from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restr
 from jobs.backends.remote import records
 from jobs.backends.staging import code_sources, containers, job_folders, job_secrets, tracking
 from jobs.backends.staging import tensorboard as staged_tensorboard
-from jobs.backends.staging.mounts import MountContext, MountPlanner
+from jobs.backends.staging.mounts import BucketPlace, MountContext, MountPlanner
 from jobs.backends.staging.planned_roles import (
     implicit_ports,
     plan_role,
     plan_tensorboard,
     started_roles,
 )
+from jobs.backends.staging.remotes import Remote
+from jobs.backends.staging.transfer_orders import SIGNED, refuse_writing
+from jobs.facilities import StorageMapping
 from jobs.node.sandbox.folders import FolderGrant, Requester
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.staging.mount_specs import PackageSpec
+from jobs.node.staging.mount_specs import DataSpec, PackageSpec
 from jobs.node.supervisor import checkpoints
 from jobs.node.supervisor.plan import EndWarning, MachineSettings, Plan, Role, Slot
-from jobs.spec import Framework, JobSpec, Port, resource_requests
+from jobs.spec import Framework, JobSpec, Mount, Port, resource_requests
 
 LOG_MIB_S: Final = 20
 PLAN: Final = "plan"
@@ -49,6 +53,20 @@ class NodeMounts(MountPlanner):
 
     def check_there(self, path: str, most: int | None = None) -> None:
         """Refuse nothing: only the node knows."""
+
+    def read_bucket(self, mapping: StorageMapping, shown: str) -> BucketPlace:
+        """Return that its objects have addresses which the console signs: its keys stay there."""
+        return Remote(SIGNED, shown), "", ()
+
+    def _bring(self, mount: Mount, found: Remote, path: str, uri: str, inside: tuple[str, ...]) -> None:
+        """See `MountPlanner`."""
+        if found.uri == SIGNED:
+            refuse_writing(mount, found.shown)
+        super()._bring(mount, found, path, uri, inside)
+
+    def _transfer(self, bound: int, place: Remote, inside: tuple[str, ...]) -> DataSpec:
+        """See `MountPlanner`.  Jobs reach all addresses by themselves anyway."""
+        return replace(super()._transfer(bound, place, inside), inside=None)
 
 
 def check(submission: Submission, config: RayConfig) -> NodeMounts:
@@ -83,7 +101,7 @@ def _plan_mounts(submission: Submission, config: RayConfig) -> NodeMounts:
         uri = found.resolve(mount.uri)
         if uri.startswith(job_folders.SCHEME):
             raise refusal("mount_no_job", place=mount.uri)
-        if code_sources.is_code_dir_elsewhere(mount, uri) and not found.knows(uri):
+        if code_sources.is_code_dir_elsewhere(mount, uri) and found.find_mapping(uri) is None:
             path = code_sources.add_code_dir(uri, config.code(), found, spec.env)
             found.locations.setdefault(mount.purpose.value, path)
         else:
@@ -134,7 +152,7 @@ def make_plan(submission: Submission, config: RayConfig, mounts: MountPlanner) -
         house=_machine_settings(config),
         roles=_plan_roles(spec, mounts.shm_mib),
         bounds=tuple(mounts.bounds),
-        codes=tuple(mounts.codes),
+        codes=tuple(replace(code, shut=False) for code in mounts.codes),
         packages=packages,
         datas=tuple(replace(data, look=True, back=False) for data in mounts.datas)
         if submission.is_check
@@ -206,9 +224,17 @@ def list_ports(spec: JobSpec) -> list[tuple[Port, ...]]:
     return [(*implicit_ports(spec, place), *role.ports) for place, role in enumerate(spec.roles)]
 
 
-def render_secrets(submission: Submission, config: RayConfig, mounts: MountPlanner) -> dict[str, Any]:
-    """Return what is secret of the job, for its replicas alone."""
+def render_secrets(
+    submission: Submission,
+    config: RayConfig,
+    mounts: MountPlanner,
+    signed: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return what is secret of the job, for its replicas alone, with the `signed` addresses of objects."""
     found = job_secrets.secrets_of(submission, config.code(), mounts)
+    for login, data in zip(found.get("data", ()), mounts.datas, strict=True):
+        if data.uri == SIGNED:
+            login["objects"] = {data.name: signed.get(data.name)}
     job_secrets.add_key(found, submission.spec)
     if tracking.is_offered(submission, config.console_url):
         found["env"][tracking.TOKEN] = submission.tracking_token

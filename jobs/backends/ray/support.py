@@ -11,6 +11,8 @@ from jobs.backends.support import (
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
+    NODE_CODE,
+    NODE_MOUNTS,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
     RAY_OPTIONS,
@@ -26,6 +28,7 @@ _JOBS: Final = "jobs/backends/ray/test_jobs.py"
 _STAGING: Final = "jobs/backends/ray/test_staging.py"
 _ROLES: Final = f"{_JOBS}::test_roles_on_several_nodes_receive_peers_gpus_code_and_secrets"
 _STAGED: Final = f"{_STAGING}::test_code_packages_folders_and_containers_are_staged_on_the_node"
+_FETCHED: Final = f"{_STAGING}::test_archive_and_bucket_are_fetched_on_the_node_without_the_keys_of_the_site"
 _LIMITED: Final = f"{_JOBS}::test_replica_over_its_memory_and_job_over_its_time_are_ended"
 _CHOSEN: Final = f"{_JOBS}::test_replica_runs_on_chosen_node_and_its_failure_ends_the_job"
 _BESIDE: Final = _("Processes of the replica, each of which needs a command. They share its resources.")
@@ -79,7 +82,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "secret_env": honour(_ROLES),
     "registry_auth": keep(_("No images are pulled on this cluster.")),
     "mounts[].purpose": honour(_STAGED),
-    "mounts[].uri": honour(_STAGED, _("Folders on the nodes, and addresses that the cluster maps to them.")),
+    "mounts[].uri": honour(_FETCHED, NODE_MOUNTS),
     "mounts[].path": approximate(
         _("The folder's own path, or below the working folder for empty ones; others are refused."),
         f"{_STAGING}::test_mount_at_another_path_and_role_and_egress_policy_are_refused",
@@ -87,7 +90,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "mounts[].read_only": approximate(_("Folders of the nodes have the rights of Ray's user.")),
     "mounts[].options": approximate(OPTIONS_OF_MEMORY, _STAGED, MOUNT_OPTIONS, MOUNT_OPTION_REASONS),
     "code": honour(_STAGED),
-    "code.uri": honour(_STAGED, _("Git repositories, archives and HDFS; object stores are rejected.")),
+    "code.uri": honour(_FETCHED, NODE_CODE),
     "code.submodules": honour(_STAGED, OWN_HOST),
     "requirements": honour(_STAGED),
     "requirements.directory": honour(_STAGED, LIBRARY_FILES),

@@ -69,7 +69,6 @@ from jobs.backends.slurm.sessions import StepSessions
 from jobs.backends.slurm.status import cleanup, recovery, states
 from jobs.backends.slurm.status.recovery import PendingActions
 from jobs.backends.staging import tracking, tree_archives
-from jobs.backends.staging.bucket_requests import BucketError
 from jobs.faults import fault
 from jobs.node.supervisor import checkpoints
 from jobs.node.wrapper.environment import as_shell
@@ -360,7 +359,7 @@ class SlurmBackend(CredentialFolders):
         hidden = as_shell(secret)
         if hidden := hidden + containers.secret_lines(submission.spec, submission.secrets):
             attempts.write_text(folder / "secrets", hidden, mode)
-        for name, content in self._staging_secrets(submission):
+        for name, content in (*staging.login_files(submission), *staging.bucket_files(submission)):
             attempts.write_text(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
             tree_archives.write(supply, folder / "trees" / f"{tree}.tar")
@@ -368,15 +367,6 @@ class SlurmBackend(CredentialFolders):
         if account:
             folder_access.grant_access(folder, account.pw_uid)
         return self._actions(user).submit(submission.key, text)
-
-    def _staging_secrets(self, submission: Submission) -> Iterator[tuple[str, str]]:
-        """Yield the name and content of each secret file of the prolog."""
-        yield from staging.login_files(submission)
-        try:
-            yield from staging.bucket_files(submission)
-        except BucketError as error:
-            detail = str(error) or f"no answer in {staging.SIGNING_S} s"
-            raise NotSubmitted.not_sent(detail) from error
 
     def _script(self, submission: Submission, folder: Path) -> str:
         """Return the script, for a shared folder or one of each node's own."""

@@ -10,6 +10,8 @@ from jobs.backends.support import (
     LIBRARY_FILES,
     MOUNT_OPTION_REASONS,
     MOUNT_OPTIONS,
+    NODE_CODE,
+    NODE_MOUNTS,
     OPTIONS_OF_MEMORY,
     OWN_HOST,
     RAY_OPTIONS,
@@ -100,7 +102,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "mounts[].purpose": honour(f"{_STAGING}::test_mounts_are_at_requested_paths"),
     "mounts[].uri": honour(
         f"{_STAGING}::test_mapped_address_is_folder_of_nodes",
-        _("Folders on the nodes, and addresses that the cluster settings map to them."),
+        NODE_MOUNTS,
     ),
     "mounts[].path": honour(
         f"{_STAGING}::test_mounts_are_at_requested_paths",
@@ -116,7 +118,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
     "code": honour(f"{_STAGING}::test_repository_code_is_staged_at_requested_commit"),
     "code.uri": honour(
         f"{_STAGING}::test_code_archive_and_code_dir_of_hdfs_are_staged_on_nodes",
-        _("Git repositories, archives and HDFS; object stores are rejected."),
+        NODE_CODE,
     ),
     "code.submodules": honour(f"{_STAGING}::test_submodules_are_staged_on_nodes", OWN_HOST),
     "requirements": honour(f"{_STAGING}::test_packages_are_installed_from_requirements_in_code"),

@@ -148,6 +148,11 @@ def _add_transfer(
     shown = without_login(source.uri)
     if source.branch or source.commit:
         raise refusal("code_address", place=shown)
+    mapping = layer.find_mapping(source.uri)
+    if mapping is not None and mapping.bucket and (bucket := layer.read_bucket(mapping, shown)):
+        place, address, inside = bucket
+        layer.fetch_code(address, place, path, rules.most_bytes, inside, read_only=read_only)
+        return
     if source.uri.partition("://")[0] in WEB:
         inside = remotes.named_hosts(tuple(_check_address(shown, rules)))
         place = Remote(shown, shown)

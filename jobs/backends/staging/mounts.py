@@ -50,6 +50,8 @@ CODE_DIR_BYTES: Final = 200_000_000
 
 _OUTPUT: Final = "Output"
 
+BucketPlace = tuple[remotes.Remote, str, tuple[str, ...]]
+
 HOMES: Final = "/home"
 _HOME_NAME: Final = re.compile(r"\w[\w.@-]*")
 """No link to elsewhere, nothing hidden, and not the `lost+found` of a file system."""
@@ -260,15 +262,25 @@ class MountPlanner:
         """Mount the storage that is mapped to an id or an address."""
         if not mapping.bucket:
             return self._mount_at(mount, mapping.folder, path)
-        found = remotes.read(mapping.bucket, mapping.options)
         if not path:
             return None, mount.uri
-        if found is None:
+        place = self.read_bucket(mapping, without_login(uri) or mount.id)
+        if place is None:
             raise refusal("mount_elsewhere", place=without_login(uri) or mount.id, path=path)
-        found = replace(found, shown=without_login(uri) or mount.id)
-        inside = remotes.named_hosts((found.endpoint,))
-        self._bring(mount, found, path, mapping.bucket_with_login, inside)
+        found, address, inside = place
+        self._bring(mount, found, path, address, inside)
         return None, path
+
+    def read_bucket(self, mapping: StorageMapping, shown: str) -> BucketPlace | None:
+        """Return the place of a mapped bucket, its address with a login, and hosts inside this network.
+
+        None for an address of no bucket.
+        """
+        found = remotes.read(mapping.bucket, mapping.options)
+        if found is None:
+            return None
+        inside = remotes.named_hosts((found.endpoint,))
+        return replace(found, shown=shown), mapping.bucket_with_login, inside
 
     def _mount_at(self, mount: Mount, uri: str, path: str) -> tuple[MountSpec | None, str]:
         if uri.startswith(EMPTY_SCHEME):
@@ -357,9 +369,9 @@ class MountPlanner:
         self.datas.append(data)
         self.data_uris.append(uri)
 
-    def knows(self, uri: str) -> bool:
-        """Tell whether an address elsewhere is mapped to storage of this site."""
-        return find_storage(self._storage, "", uri, self.ground.asker.workspace) is not None
+    def find_mapping(self, uri: str) -> StorageMapping | None:
+        """Return the storage of this site to which an address elsewhere is mapped, None for none."""
+        return find_storage(self._storage, "", uri, self.ground.asker.workspace)
 
     @property
     def data_rules(self) -> remotes.DataRules:

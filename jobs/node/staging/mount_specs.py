@@ -131,9 +131,9 @@ class DataSpec:
     command starts; with `back`, what is new there afterwards is taken where it came from.
 
     `uri` is `s3://bucket/folder` for every object store; `inside` are hosts in this network that may be
-    spoken to.  At most `most_bytes`, of which `cache_bytes` are kept for the next time.  With `look` it is
-    only looked at, with `bring` off nothing is there at first.  With `is_code` an archive is unpacked, and a
-    failure is one of the code.  No secret is in here.
+    spoken to, None for all.  At most `most_bytes`, of which `cache_bytes` are kept for the next time.  With
+    `look` it is only looked at, with `bring` off nothing is there at first.  With `is_code` an archive is
+    unpacked, and a failure is one of the code.  No secret is in here.
     """
 
     bound: int
@@ -142,7 +142,7 @@ class DataSpec:
     endpoint: str = ""
     region: str = ""
     addressing: str = "auto"
-    inside: tuple[str, ...] = ()
+    inside: tuple[str, ...] | None = ()
     back: bool = False
     bring: bool = True
     look: bool = False
@@ -154,7 +154,8 @@ class DataSpec:
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """Read it from JSON."""
-        return cls(**{**value, "inside": tuple(value["inside"])})
+        inside = value["inside"]
+        return cls(**{**value, "inside": None if inside is None else tuple(inside)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from jobs.node import kernel, marks, processes, relay
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import data_transfer
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.decision import plan_ending
 from jobs.node.supervisor.plan import Plan, PlannedReplica, Slot
@@ -322,6 +323,7 @@ class ReplicaRunner:
                 replace(code, git=code.git and (shutil.which("git", path=house.path) or "git"))
                 for code in plan.codes
             ),
+            tools=data_transfer.tools() if plan.datas else None,
         )
         return plan, plan.replicas()[self._order.position], given
 

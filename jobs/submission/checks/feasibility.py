@@ -447,10 +447,16 @@ class _Check:
 
     def _fetched_code(self, facilities: Facilities, uri: str, pointer: str) -> Iterator[Problem]:
         """Yield a problem with code that the cluster does not fetch, and the setting that would admit it."""
-        if not facilities.fetches_code(uri):
+        if not (facilities.fetches_code(uri) or self._lies_in_bucket(uri)):
             setting = setting_of_code(uri)
             params = {"place": without_login(uri), **({"setting": setting} if setting else {})}
             yield self._problem("code_not_fetched", pointer, [Action("without_code")], **params)
+
+    def _lies_in_bucket(self, uri: str) -> bool:
+        """Return whether code lies in a bucket that is mapped to its address."""
+        mappings = site_storage.find_mappings(self.quota.cluster_id, self.quota.workspace_id)
+        mapped = find_mapping(mappings, "", without_login(uri))
+        return mapped is not None and mappings[mapped].is_admitted and bool(mappings[mapped].bucket)
 
     def _meant(self, facilities: Facilities, uri: str) -> str:
         """Return the address with OpenPAI's names replaced, as the backends do it."""

@@ -122,13 +122,15 @@ class Node(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served(handler: type[BaseHTTPRequestHandler], **attributes: object) -> Iterator[str]:
+def served(
+    handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1", **attributes: object
+) -> Iterator[str]:
     """Serve HTTP on this machine; the address."""
     kind = type("Handler", (handler,), attributes)
-    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+    with ThreadingHTTPServer((host, 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://{host}:{server.server_port}"
         server.shutdown()
         thread.join()
 

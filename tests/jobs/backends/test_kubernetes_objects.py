@@ -37,6 +37,9 @@ from jobs.states import ReasonCode
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.local import goods
 
+HOST = "oss://sets.oss-cn-beijing.aliyuncs.com"
+BUCKET = {HOST: StorageMapping(bucket="s3://site", access_key="AK", secret_key="hunter")}
+
 
 def make_config(**settings: Any) -> KubernetesConfig:
     return KubernetesConfig.from_settings(Path("/console"), {"image": "registry.example/base:1", **settings})
@@ -279,15 +282,87 @@ def test_mounts_become_claims_exports_and_empty_folders() -> None:
         (Mount(uri="pvc://team/../../x", path="/mnt/a"), "mount_not_allowed"),
         (Mount(uri="pvc://inst-xyz-checkpoints", path="/mnt/a"), "mount_not_allowed"),
         (Mount(uri="s3://bucket/a", path="/mnt/a"), "mount_elsewhere"),
+        (Mount(uri=f"{HOST}/in", path="/mnt/a"), "bucket_not_writable"),
+        (Mount(uri="hdfs://nn:9000/out", path="/mnt/a"), "bucket_not_writable"),
+        (Mount(uri="hdfs://other:9000/out", path="/mnt/a"), "mount_elsewhere"),
         (Mount(uri="pvc://team", path="/etc/passwd"), "mount_over"),
         (Mount(uri="pvc://team", path="/proc"), "mount_over"),
         (Mount(id="unknown", path="/mnt/a"), "mount_unknown"),
     ],
 )
 def test_mount_that_the_cluster_can_not_give_is_refused(mount: Mount, expected: str) -> None:
+    config = make_config(exports=("nas:/export",), hdfs={"hdfs://nn:9000": "http://nn:9870"})
     with pytest.raises(Refused) as refused:
-        render(job(mounts=(mount,)), make_config(exports=("nas:/export",)))
+        render(job(mounts=(mount,)), config, storage=BUCKET)
     assert why(refused) == expected
+
+
+def test_archive_and_bucket_are_fetched_by_the_data_mover_with_orders_that_it_alone_sees() -> None:
+    source = CodeSource(uri="https://bob:$SECRET:web@files.example/org/tool.tar.gz")
+    sets = Mount(uri=f"{HOST}/in", path="/mnt/sets", read_only=True)
+    spec = job(role(init_containers=(PodContainer(command=("true",)),)), code=source, mounts=(sets,))
+    made = render(spec, storage=BUCKET, secrets={"web": "hunter"})
+    made = made.with_signed({f"{HOST}/in": [["a", 1, 0.0, "https://signed.example/a?hunter"]]})
+    assert "hunter" not in json.dumps([made.claim(), dict(made.variables), *made.owned, *made.parts])
+    pod = pods_of(made)[0]["spec"]
+    seeing = {
+        each["name"]
+        for each in pod["containers"] + pod["initContainers"]
+        if any(mount["name"] == "transfers" for mount in each["volumeMounts"])
+    }
+    assert seeing == {"job-console-code", "job-console-data"}
+    code, data = pod["initContainers"][:2]
+    assert code["command"][-2:] == ["code", "/job/tool"]
+    assert data["command"][-2:] == ["0", "/mnt/sets"]
+    mounted = [
+        next(mount for mount in each["volumeMounts"] if mount["mountPath"] == "/mnt/sets")
+        for each in (data, pod["initContainers"][2], pod["containers"][0])
+    ]
+    assert [each["readOnly"] for each in mounted] == [False, True, True]
+    volume = next(each for each in pod["volumes"] if each["name"] == "transfers")
+    secret = made.secrets[0]
+    keys = {each["key"] for each in volume["secret"]["items"]}
+    assert keys == {f"transfer.{name}" for name in ("program", "code", "0", "signed")}
+    assert keys <= secret["stringData"].keys() | secret["data"].keys()
+    order = json.loads(secret["stringData"]["transfer.code"])
+    assert (order["uri"], order["user"], order["password"]) == (
+        "https://files.example/org/tool.tar.gz",
+        "bob",
+        "hunter",
+    )
+
+
+def test_bucket_with_more_addresses_than_a_secret_holds_is_refused() -> None:
+    sets = Mount(uri=HOST, path="/mnt/sets", read_only=True)
+    made = render(job(mounts=(sets,)), storage=BUCKET)
+    rows = [[f"{number}", 1, 0.0, f"https://site/{os.urandom(32).hex()}"] for number in range(30_000)]
+    with pytest.raises(Refused) as refused:
+        made.with_signed({HOST: rows})
+    assert refused.value.reason.params == {"why": "bucket_too_many", "place": HOST, "objects": 30_000}
+
+
+def test_hdfs_is_fetched_where_the_settings_name_its_namenode() -> None:
+    config = make_config(hdfs={"hdfs://nn:9000": "http://nn:9870"})
+    mounts = (
+        Mount(uri="hdfs://nn:9000/sets/$PAI_USER_NAME"),
+        Mount(uri="hdfs://nn:9000/code/x", purpose=MountPurpose.CODE, read_only=True),
+        Mount(uri="hdfs://nn:9000/out", purpose=MountPurpose.OUTPUT),
+    )
+    made = render(job(mounts=mounts), config)
+    told = {name: made.variables[f"PAI_{name}_DIR"] for name in ("DATA", "CODE", "OUTPUT")}
+    assert told == {"DATA": "/job/data", "CODE": "/job/x", "OUTPUT": "hdfs://nn:9000/out"}
+    orders = {name: json.loads(made.secrets[0]["stringData"][f"transfer.{name}"]) for name in ("code", "0")}
+    assert [(each["uri"], each["user"], each["endpoint"]) for each in orders.values()] == [
+        ("hdfs://nn:9000/code/x", "alice", "http://nn:9870"),
+        ("hdfs://nn:9000/sets/alice", "alice", "http://nn:9870"),
+    ]
+
+
+def test_code_outside_the_working_folder_has_a_volume_of_its_own() -> None:
+    source = CodeSource(uri="https://git.example/a.git", path="/opt/src")
+    pod = pods_of(render(job(code=source)))[0]["spec"]
+    for each in (pod["initContainers"][0], pod["containers"][0]):
+        assert "/opt/src" in {mount["mountPath"] for mount in each["volumeMounts"]}
 
 
 def test_upload_is_split_into_config_maps_of_the_attempt(tmp_path: Path) -> None:
@@ -359,6 +434,8 @@ def test_submodules_are_cloned_and_only_the_own_host_gets_the_login(tmp_path: Pa
     ("spec", "expected"),
     [
         (job(code=CodeSource(uri="ssh://git@git.example/a.git")), "code_elsewhere"),
+        (job(code=CodeSource(uri="s3://other/tool.zip")), "code_elsewhere"),
+        (job(code=CodeSource(uri="hdfs://other:9000/tool")), "code_not_allowed"),
         (job(code=CodeSource(uri="https://git.example/a.git", branch="--upload-pack=x")), "code_ref"),
         (job(code=CodeSource(uri="https://git.example/a.git", commit="$(id)")), "code_ref"),
         (job(role(resources=Resources(rdma=True))), "field"),

@@ -14,7 +14,7 @@ import gzip
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any, Final
@@ -22,11 +22,13 @@ from typing import Any, Final
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.kubernetes.handles import INSTALLATION_LABEL, KEY_LABEL
-from jobs.backends.kubernetes.objects import code, kubeflow, pods
+from jobs.backends.kubernetes.objects import code, kubeflow, pods, transfers
 from jobs.backends.kubernetes.objects.checks import check
 from jobs.backends.kubernetes.objects.environment import Peers, shared_variables
+from jobs.backends.kubernetes.objects.volumes import list_fetched
 from jobs.backends.refusals import refusal
 from jobs.backends.staging import containers
+from jobs.backends.staging.transfer_orders import Order
 from jobs.dialects.kubeflow.kinds import BY_NAME, JobKind
 from jobs.node.frameworks import mpi
 
@@ -80,6 +82,13 @@ class AttemptObjects:
             "metadata": {"name": self.key, "labels": labels},
         }
 
+    def with_signed(self, signed: Mapping[str, Sequence[Any]]) -> AttemptObjects:
+        """Return the objects with signed addresses of buckets in the Secret.  Raises Refused for too many."""
+        if not signed:
+            return self
+        secret, *others = self.secrets
+        return replace(self, secrets=[transfers.add_signed(secret, signed), *others])
+
     def submission_patch(self, version: str) -> Object:
         """Return the patch that submits the attempt, if its claim still has that resource version."""
         text = json.dumps(list(self.owned), separators=(",", ":")).encode()
@@ -99,13 +108,15 @@ def render(
     Raises Refused for what the cluster can't do.
     """
     check(submission, config)
-    key, peers, brought = submission.key, Peers.of(submission, config, kind), code.plan_code(submission)
+    key, peers = submission.key, Peers.of(submission, config, kind)
+    brought = code.plan_code(submission, config)
+    orders = transfers.list_orders(brought, list_fetched(submission, config))
     labels = pods.object_labels(key, submission.job_id)
     parts = [
         _config_map(code.part_name(key, number), labels, {"part": base64.b64encode(part).decode()})
         for number, part in enumerate(brought.parts if brought else ())
     ]
-    rendered = pods.render_pods(submission, config, peers, brought)
+    rendered = pods.render_pods(submission, config, peers, brought, orders)
     if kind:
         queued = {**labels, kubeflow.QUEUE_LABEL: queue} if queue else labels
         job = kubeflow.render_job(submission, config, kind, queued, rendered)
@@ -114,8 +125,9 @@ def render(
         owned = [_service(key, labels), _network_policy(key, labels), *rendered]
         starts = accumulate((role.replicas for role in submission.spec.roles[:-1]), initial=0)
         first = [rendered[start] for start in starts]
-    secret = _secrets(submission, labels, brought.secret if brought else "")
-    return AttemptObjects(key, labels, secret, parts, shared_variables(submission, peers), owned, first)
+    secret = _secrets(submission, labels, brought.secret if brought else "", orders)
+    variables = shared_variables(submission, peers, config)
+    return AttemptObjects(key, labels, secret, parts, variables, owned, first)
 
 
 def unpack(claim: Object) -> list[Object]:
@@ -190,17 +202,21 @@ def _config_map(name: str, labels: Mapping[str, str], binary: Mapping[str, str])
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "binaryData": dict(binary)}
 
 
-def _secrets(submission: Submission, labels: Mapping[str, str], password: str) -> list[Object]:
+def _secrets(
+    submission: Submission, labels: Mapping[str, str], password: str, orders: Mapping[str, Order]
+) -> list[Object]:
     """Return the Secret with the values for the job, and the one with its login for an image registry."""
     values = pods.secret_values(submission)
     if mpi.KEY in values:
         values[mpi.KEY] = secrets.token_hex(32)
     names = {*containers.list_secrets(submission.spec), *([password] if password else [])}
     values |= {pods.file_key(name): submission.secrets[name] for name in sorted(names)}
+    values |= transfers.secret_values(orders)
     found = []
     if values:
         about = {"name": submission.key, "labels": dict(labels)}
-        found.append({"apiVersion": "v1", "kind": "Secret", "metadata": about, "stringData": values})
+        made = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "stringData": values}
+        found.append(transfers.add_program(made) if orders else made)
     if login := submission.spec.registry_auth:
         password = submission.secrets[login.password.name] if login.password else ""
         pair = base64.b64encode(f"{login.username}:{password}".encode()).decode()

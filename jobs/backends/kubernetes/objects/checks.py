@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.objects.code import find_source
 from jobs.backends.refusals import refusal, refuse_missing_secrets, refuse_restricted
 from jobs.backends.staging import containers
 from jobs.dialects import placeholders
@@ -41,8 +42,8 @@ def _secret_names(submission: Submission) -> Iterator[str]:
     yield from containers.list_secrets(spec)
     if spec.registry_auth and spec.registry_auth.password:
         yield spec.registry_auth.password.name
-    if spec.code:
-        yield from placeholders.list_references(spec.code.uri)
+    if (source := find_source(submission)) is not None:
+        yield from placeholders.list_references(source.uri)
 
 
 def _list_unsupported(submission: Submission, config: KubernetesConfig) -> Iterator[str]:

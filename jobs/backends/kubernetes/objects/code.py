@@ -1,19 +1,31 @@
-"""Code of a job: a repository that an init container clones, or an upload that lies in ConfigMaps."""
+"""Code of a job: cloned or fetched by an init container, or an upload that lies in ConfigMaps.
+
+OpenPAI's codeDir is the code of a job that has no other.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobs import trees
 from jobs.backends.base import Submission
+from jobs.backends.kubernetes.config import KubernetesConfig
 from jobs.backends.refusals import refusal
 from jobs.backends.staging import tree_archives
-from jobs.backends.staging.code_sources import check_ref, folder_name, needs_no_git
+from jobs.backends.staging.code_sources import (
+    check_ref,
+    folder_name,
+    is_code_dir_elsewhere,
+    needs_no_git,
+)
+from jobs.backends.staging.mounts import CODE_DIR_BYTES
+from jobs.backends.staging.storage_map import find_storage
+from jobs.backends.staging.transfer_orders import CODE_BYTES, Order, login_for_code, order_code
 from jobs.dialects import placeholders
 from jobs.facilities import split_code, without_login
 from jobs.node.staging import mount_paths
-from jobs.spec import CodeSource
+from jobs.spec import CodeSource, Mount
 from jobs.trees import Supplied
 
 PART_BYTES: Final = 700_000
@@ -21,6 +33,9 @@ PART_BYTES: Final = 700_000
 
 MOST_BYTES: Final = 8_000_000
 """Of a compressed upload: etcd holds all of it."""
+
+UPLOAD: Final = "code"
+"""The folder of an upload that names none."""
 
 PARTS: Final = "/job-console-code"
 """Where the init container finds the parts of an upload."""
@@ -62,36 +77,62 @@ cat /job-console-code/part-* | tar -xzf - --no-same-owner -C "$CODE_PATH"
 class Code:
     """How a job's code is brought: what an init container runs with which variables, and parts of an upload.
 
-    `secret` names the secret with the repository's password, "" for none.
+    `secret` names the secret with the repository's password, "" for none.  The data mover has an `order`, in
+    which a login may be, in place of a script.
     """
 
     path: str
     script: str
     env: dict[str, str]
+    order: Order | None = field(default=None, repr=False)
     parts: tuple[bytes, ...] = ()
     secret: str = ""
     is_git: bool = False
 
 
-def plan_code(submission: Submission) -> Code | None:
+def find_source(submission: Submission) -> CodeSource | None:
+    """Return where the job's code is, None for a job without."""
+    if submission.spec.code is not None:
+        return submission.spec.code
+    for mount in submission.spec.mounts:
+        if is_code_dir_elsewhere(mount, mount.uri) and not is_mapped(submission, mount):
+            return CodeSource(uri=mount.uri)
+    return None
+
+
+def is_mapped(submission: Submission, mount: Mount) -> bool:
+    """Return whether storage of this site stands for a mount.  Raises Refused."""
+    return find_storage(submission.storage, mount.id, mount.uri, submission.workspace) is not None
+
+
+def find_path(source: CodeSource) -> str:
+    """Return where the code is in the job."""
+    is_upload = trees.tree_id_of(source.uri or source.id) is not None
+    return mount_paths.locate(
+        source.path or (UPLOAD if is_upload else folder_name(without_login(source.uri)))
+    )
+
+
+def plan_code(submission: Submission, config: KubernetesConfig) -> Code | None:
     """Return how the job's code is brought; None for a job without.  Raises Refused."""
-    source = submission.spec.code
+    source = find_source(submission)
     if source is None:
         return None
     if (tree := trees.tree_id_of(source.uri or source.id)) is not None:
         return _plan_upload(source, tree, submission)
     if not source.uri:
         raise refusal("code_unknown", id=source.id, setting="code_sources")
-    shown = without_login(source.uri)
+    shown, path = without_login(source.uri), find_path(source)
     if needs_no_git(source):
-        raise refusal("code_elsewhere", place=shown)
+        most = CODE_BYTES if submission.spec.code else CODE_DIR_BYTES
+        order = order_code(source, submission, config.hdfs, most) | login_for_code(source, submission)
+        return Code(path, "", {"CODE_URI": shown}, order)
     parts = split_code(source.uri)
     if parts is None:
         raise refusal("code_address", place=shown)
     if parts.scheme not in ("https", "http"):
         raise refusal("code_elsewhere", place=shown)
     check_ref(source)
-    path = mount_paths.locate(source.path or folder_name(shown))
     env = {
         "CODE_PATH": path,
         "CODE_URI": shown,
@@ -113,8 +154,8 @@ def _plan_upload(source: CodeSource, tree: str, submission: Submission) -> Code:
     if len(packed) > MOST_BYTES:
         raise refusal("code_too_large", place=source.uri or source.id, most_mb=MOST_BYTES // 10**6)
     parts = tuple(packed[at : at + PART_BYTES] for at in range(0, len(packed), PART_BYTES))
-    path = mount_paths.locate(source.path or "code")
-    return Code(path, UNPACK, {"CODE_PATH": path}, parts)
+    path = find_path(source)
+    return Code(path, UNPACK, {"CODE_PATH": path}, parts=parts)
 
 
 def pack(supply: Supplied) -> bytes:

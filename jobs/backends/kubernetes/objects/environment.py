@@ -16,8 +16,11 @@ from typing import Final
 from jobs.backends.base import Submission
 from jobs.backends.fixed_ports import LAST
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.objects.code import find_path, find_source
 from jobs.backends.kubernetes.objects.kubeflow import name_roles
+from jobs.backends.kubernetes.objects.volumes import is_data_dir
 from jobs.backends.staging.framework_jobs import make_framework_job
+from jobs.backends.staging.mounts import INNER_DATA
 from jobs.dialects.kubeflow.kinds import JobKind
 from jobs.node.frameworks import registry, tensorflow
 from jobs.node.frameworks.job import SHELL, WEB, FrameworkJob
@@ -103,13 +106,16 @@ def _fixed_ports(role: RoleSpec) -> list[Port]:
     return [port for port in role.ports if port.begin_at]
 
 
-def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
+def shared_variables(submission: Submission, peers: Peers, config: KubernetesConfig) -> dict[str, str]:
     """Return the variables that are the same for all replicas."""
     spec, job = submission.spec, peers.framework_job(submission.spec, submission.job_id)
     person = submission.person.name
     found: dict[str, str] = {
         **job_variables(
-            {role.name: role.replicas for role in spec.roles}, person, spec.name, locations(spec)
+            {role.name: role.replicas for role in spec.roles},
+            person,
+            spec.name,
+            locations(submission, config),
         ),
         "PAI_VIRTUAL_CLUSTER": submission.virtual_cluster,
         "APP_ID": submission.key,
@@ -133,11 +139,14 @@ def shared_variables(submission: Submission, peers: Peers) -> dict[str, str]:
     return {name: value for name, value in found.items() if _NAME.fullmatch(name)}
 
 
-def locations(spec: JobSpec) -> dict[str, str]:
+def locations(submission: Submission, config: KubernetesConfig) -> dict[str, str]:
     """Return where the job finds its data, output and code, by purpose."""
     found: dict[str, str] = {}
-    for mount in spec.mounts:
-        found.setdefault(mount.purpose.value, mount.path or mount.uri)
+    for mount in submission.spec.mounts:
+        inner = INNER_DATA if is_data_dir(submission, mount, config) else ""
+        if (source := find_source(submission)) is not None and source.uri == mount.uri and not mount.path:
+            inner = find_path(source)
+        found.setdefault(mount.purpose.value, mount.path or inner or mount.uri)
     return found
 
 

@@ -16,7 +16,7 @@ from jobs.backends.kubernetes.handles import (
     ROLE_LABEL,
     pod_name,
 )
-from jobs.backends.kubernetes.objects import code, kubeflow, placement
+from jobs.backends.kubernetes.objects import code, kubeflow, placement, transfers
 from jobs.backends.kubernetes.objects.code import Code
 from jobs.backends.kubernetes.objects.environment import (
     Peers,
@@ -26,6 +26,7 @@ from jobs.backends.kubernetes.objects.environment import (
 )
 from jobs.backends.kubernetes.objects.volumes import Object, Volume, list_volumes
 from jobs.backends.staging import software
+from jobs.backends.staging.transfer_orders import Order
 from jobs.dialects import placeholders
 from jobs.dialects.kubeflow.kinds import BY_NAME, KINDS
 from jobs.node.frameworks import mpi, registry
@@ -41,8 +42,10 @@ MAIN: Final = "main"
 """The container that runs a replica's command; a Kubeflow kind has a name of its own for it."""
 _MAINS: Final = frozenset({MAIN, *(kind.container for kind in KINDS)})
 CODE: Final = "job-console-code"
+DATA: Final = "job-console-data"
 RESUME: Final = "job-console-resume"
 PACKAGES: Final = "job-console-packages"
+OWN: Final = (RESUME, CODE, DATA, PACKAGES)
 """Init containers of the console's own."""
 
 ABOUT: Final = "JOB_CONSOLE_PACKAGES"
@@ -111,14 +114,18 @@ def object_labels(key: str, job_id: str) -> dict[str, str]:
 
 
 def render_pods(
-    submission: Submission, config: KubernetesConfig, peers: Peers, brought: Code | None
+    submission: Submission,
+    config: KubernetesConfig,
+    peers: Peers,
+    brought: Code | None,
+    orders: Mapping[str, Order],
 ) -> list[Object]:
     """Return the pods of all replicas, without their owner, or one for each role of a Kubeflow kind.
 
     Raises Refused.
     """
     return [
-        _render_pod(submission, config, peers, brought, position, index, volumes)
+        _render_pod(submission, config, peers, brought, orders, position, index, volumes)
         for position, role in enumerate(submission.spec.roles)
         for volumes in [list_volumes(submission, role, config)]
         for index in range(1 if peers.kind else role.replicas)
@@ -141,6 +148,7 @@ def _render_pod(
     config: KubernetesConfig,
     peers: Peers,
     brought: Code | None,
+    orders: Mapping[str, Order],
     position: int,
     index: int,
     volumes: Sequence[Volume],
@@ -155,7 +163,9 @@ def _render_pod(
         claim = checkpoint_name(submission.key.partition("-")[0], submission.job_id)
         sources.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}})
         mounts.append({"name": "checkpoints", "mountPath": mount_paths.CHECKPOINTS})
-    init = _init_containers(submission, config, role, brought, mounts)
+    init = _init_containers(submission, config, role, brought, volumes, mounts)
+    if orders:
+        sources.append({"name": "transfers", **transfers.secret_volume(submission.key, orders)})
     if brought is not None and brought.parts:
         sources.append({"name": "code", **code.parts_volume(submission.key, len(brought.parts))})
     uid = config.uid_of(submission.person.number)
@@ -298,6 +308,7 @@ def _init_containers(
     config: KubernetesConfig,
     role: RoleSpec,
     brought: Code | None,
+    volumes: Sequence[Volume],
     mounts: Sequence[Object],
 ) -> list[Object]:
     """Return what runs before a replica's command: the console's own, then the job's."""
@@ -305,7 +316,10 @@ def _init_containers(
     if config.checkpoint_class and not submission.is_check:
         env = {checkpoints.VARIABLE: mount_paths.CHECKPOINTS}
         found.append(_shell(submission, config, role, RESUME, FIND_CHECKPOINT, env, mounts))
-    if brought is not None:
+    if brought is not None and brought.order:
+        folders = [(transfers.CODE, brought.path)]
+        found.append(_mover(submission, config, role, CODE, folders, brought.env, mounts))
+    elif brought is not None:
         image = config.git_image if brought.is_git else ""
         step = _shell(submission, config, role, CODE, brought.script, brought.env, mounts, image=image)
         if brought.secret:
@@ -314,10 +328,32 @@ def _init_containers(
         if brought.parts:
             step["volumeMounts"].append({"name": "code", "mountPath": code.PARTS, "readOnly": True})
         found.append(step)
+    if fetched := [volume for volume in volumes if volume.order]:
+        folders = [(str(number), volume.path) for number, volume in enumerate(fetched)]
+        about = {transfers.ABOUT: ", ".join(volume.order["name"] for volume in fetched if volume.order)}
+        paths = {volume.path for volume in fetched}
+        filled = [{**each, "readOnly": False} if each["mountPath"] in paths else each for each in mounts]
+        found.append(_mover(submission, config, role, DATA, folders, about, filled))
     if (packages := packages_of(submission.spec)) is not None:
         found.append(_installer(submission, config, role, packages, mounts))
     for name, container in zip(_container_names(role), role.init_containers, strict=False):
         found.append(_own_container(submission, config, role, name, container, mounts))
+    return found
+
+
+def _mover(
+    submission: Submission,
+    config: KubernetesConfig,
+    role: RoleSpec,
+    name: str,
+    folders: Sequence[tuple[str, str]],
+    env: Mapping[str, str],
+    mounts: Sequence[Object],
+) -> Object:
+    """Return the container in which the data mover fills folders, each by the order of a name."""
+    found = _shell(submission, config, role, name, transfers.FETCH, env, mounts)
+    found["command"] += ["sh", *(escape(word) for pair in folders for word in pair)]
+    found["volumeMounts"].append({"name": "transfers", "mountPath": transfers.FOLDER, "readOnly": True})
     return found
 
 
@@ -384,6 +420,7 @@ def _shell(
             gate_variable(submission.key),
             *({"name": each, "value": escape(value)} for each, value in env.items()),
         ],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
@@ -417,7 +454,7 @@ def _container_names(role: RoleSpec) -> list[str]:
     names: list[str] = []
     for number, (name, _container) in enumerate(name_containers(role)):
         label = _UNSAFE.sub("-", name.lower())[:50].strip("-")
-        is_free = label and label not in (*names, MAIN, CODE, RESUME, PACKAGES)
+        is_free = label and label not in (*names, MAIN, *OWN)
         names.append(label if is_free else f"init-{number}-{len(names)}")
     return names
 

@@ -1,7 +1,8 @@
 """Volumes of a pod: its working folder, shared memory, and the places that its job mounts.
 
 A folder of the nodes is mounted as the folder that an admin names with the rest as a `subPath`, since the
-kubelet follows no link out of that.  Claims are those of the job's own namespace.
+kubelet follows no link out of that.  Claims are those of the job's own namespace.  Data of buckets and of an
+HDFS is fetched into empty volumes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Any, Final
 
 from jobs.backends.base import Submission
 from jobs.backends.kubernetes.config import KubernetesConfig
+from jobs.backends.kubernetes.objects.code import find_path, find_source, is_mapped
 from jobs.backends.refusals import refusal
-from jobs.backends.staging.storage_map import find_storage
-from jobs.facilities import local_path, without_login
+from jobs.backends.staging import remotes
+from jobs.backends.staging.mounts import INNER_DATA, fill_names
+from jobs.backends.staging.storage_map import apply_mapping, find_storage
+from jobs.backends.staging.transfer_orders import Order, order_bucket, order_fetch, refuse_writing
+from jobs.facilities import lies_in, local_path, without_login
 from jobs.node.frameworks import registry
 from jobs.node.sandbox.folders import NEVER, Requester, parts_of
 from jobs.node.staging import mount_paths
@@ -35,12 +40,13 @@ _SIZE: Final = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?|[kmEP])?")
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume's source, a folder in it, and where it is mounted."""
+    """A volume's source, a folder in it, and where it is mounted; the data mover's `order` fills it."""
 
     source: Object
     path: str
     folder: str = ""
     read_only: bool = False
+    order: Order | None = None
 
     def mount(self, name: str) -> Object:
         """Return the container's part of it."""
@@ -61,6 +67,9 @@ def list_volumes(submission: Submission, role: RoleSpec, config: KubernetesConfi
     found += list_mounts(submission, config)
     shared = {mount_paths.locate(path) for path in role.shared_paths}
     found += [Volume({"emptyDir": {}}, path) for path in sorted(shared - {each.path for each in found})]
+    path = find_path(source) if (source := find_source(submission)) is not None else WORK
+    if not any(lies_in(path, each.path) for each in found):
+        found.append(Volume({"emptyDir": {}}, path))
     _check_paths(found[1:])
     return found
 
@@ -70,31 +79,48 @@ def list_mounts(submission: Submission, config: KubernetesConfig) -> list[Volume
     return list(_mounts(submission, config))
 
 
+def list_fetched(submission: Submission, config: KubernetesConfig) -> list[Volume]:
+    """Return those that the data mover fills.  Raises Refused."""
+    return [volume for volume in list_mounts(submission, config) if volume.order]
+
+
+def is_data_dir(submission: Submission, mount: Mount, config: KubernetesConfig) -> bool:
+    """Return whether a mount is OpenPAI's dataDir in an HDFS that the settings know."""
+    is_told = mount.purpose is MountPurpose.DATA and not (mount.path or is_mapped(submission, mount))
+    return is_told and bool(remotes.DataRules(hdfs=config.hdfs).namenode(mount.uri))
+
+
 def _mounts(submission: Submission, config: KubernetesConfig) -> Iterator[Volume]:
     for mount in submission.spec.mounts:
-        storage = find_storage(submission.storage, mount.id, mount.uri, submission.workspace)
+        if is_data_dir(submission, mount, config):
+            mount = mount.model_copy(update={"path": INNER_DATA, "read_only": True})  # noqa: PLW2901
+        uri = fill_names(mount.uri, submission.spec.name, submission.person.name)
+        path = mount.path and mount_paths.locate(mount.path)
+        storage = find_storage(submission.storage, mount.id, uri, submission.workspace)
         if storage is None and not mount.uri:
             raise refusal("mount_unknown", id=mount.id)
+        if storage is not None:
+            mount, path = apply_mapping(mount, storage, path)  # noqa: PLW2901
         if storage is not None and storage.bucket:
-            raise refusal("mount_elsewhere", place=without_login(storage.bucket), path=mount.path or None)
-        uri = storage.folder if storage else mount.uri
-        path = mount.path or (storage.path if storage else "")
+            if path:
+                yield _plan_fetched(mount, path, order_bucket(mount, uri))
+            continue
+        uri = storage.folder if storage else uri
         if not path and local_path(uri) is None:
             if uri.startswith(_EMPTY) or storage:
                 raise refusal("mount_without_path", id=mount.id or uri)
             continue  # OpenPAI's directories are only told to the job
-        read_only = mount.read_only or (storage is not None and storage.read_only)
-        if storage is not None and storage.read_only and mount.purpose is MountPurpose.OUTPUT:
-            raise refusal("storage_read_only", place=mount.id or mount.uri)
-        yield _volume(submission, config, mount, uri, path and mount_paths.locate(path), read_only=read_only)
+        yield _volume(submission, config, mount, uri, path)
 
 
-def _volume(
-    submission: Submission, config: KubernetesConfig, mount: Mount, uri: str, path: str, *, read_only: bool
-) -> Volume:
-    place = local_path(uri)
+def _plan_fetched(mount: Mount, path: str, order: Order) -> Volume:
+    return Volume({"emptyDir": _empty_options(mount)}, path, read_only=True, order=order)
+
+
+def _volume(submission: Submission, config: KubernetesConfig, mount: Mount, uri: str, path: str) -> Volume:
+    read_only, place = mount.read_only, local_path(uri)
     if place is not None:
-        return _node_folder(submission, config, mount, place, path, read_only=read_only)
+        return _node_folder(submission, config, mount, place, path)
     if uri.startswith(_EMPTY):
         return Volume({"emptyDir": _empty_options(mount)}, path, read_only=read_only)
     if claim := _CLAIM.fullmatch(uri):
@@ -104,11 +130,15 @@ def _volume(
         return Volume(source, path, _inner(uri, claim["folder"] or ""), read_only)
     if export := _EXPORT.fullmatch(uri):
         return _export(config, uri, export, path, submission.workspace, read_only=read_only)
+    rules = remotes.DataRules(hdfs=config.hdfs)
+    if rules.namenode(uri) and (remote := rules.read(uri, {})) is not None:
+        refuse_writing(mount, remote.shown)
+        return _plan_fetched(mount, path, order_fetch(remote, rules.most_bytes, user=submission.person.name))
     raise refusal("mount_elsewhere", place=without_login(uri), path=path)
 
 
 def _node_folder(
-    submission: Submission, config: KubernetesConfig, mount: Mount, place: str, path: str, *, read_only: bool
+    submission: Submission, config: KubernetesConfig, mount: Mount, place: str, path: str
 ) -> Volume:
     """Return the volume of a folder of the nodes that an admin has named."""
     parts = parts_of(place)
@@ -134,7 +164,7 @@ def _node_folder(
     named = len(rule.parts)
     source = {"hostPath": {"path": "/" + "/".join(parts[:named]), "type": "Directory"}}
     folder = "/".join(parts[named:])
-    return Volume(source, path or mount_paths.normalize(place), folder, read_only or not can_write)
+    return Volume(source, path or mount_paths.normalize(place), folder, mount.read_only or not can_write)
 
 
 def _export(

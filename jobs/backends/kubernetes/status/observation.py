@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
-from jobs.backends.kubernetes.objects.pods import CODE, PACKAGES, RESUME
+from jobs.backends.kubernetes.objects.pods import CODE, DATA, PACKAGES, RESUME
 from jobs.backends.kubernetes.status.records import AttemptStatus, StopRequest
 from jobs.backends.kubernetes.status.replicas import ReplicaStatus
 from jobs.backends.remote.records import AttemptRecord, RoleRecord
@@ -122,7 +122,7 @@ def observe_held(record: AttemptRecord, folder: Path) -> Observation:
     return seen.with_version()
 
 
-_STEPS: Final = {CODE: "code", PACKAGES: "packages"}
+_STEPS: Final = {CODE: "code", DATA: "data", PACKAGES: "packages"}
 """Init containers of the console's own, as reasons name what they do."""
 
 _UNSEEN: Final = ReplicaStatus(ReplicaState.WAITING)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from jobs.backends.kubernetes.objects.pods import ABOUT, CODE, PACKAGES, RESUME, find_main
+from jobs.backends.kubernetes.objects import transfers
+from jobs.backends.kubernetes.objects.pods import ABOUT, CODE, DATA, OWN, PACKAGES, RESUME, find_main
 from jobs.states import Params, Reason, ReasonCode, ReplicaState
 
 Object = Mapping[str, Any]
@@ -196,7 +197,7 @@ def _failed_init(status: Object) -> Reason | None:
         if not code:
             continue
         message = str(ended.get("message") or "").strip()
-        if container["name"] == PACKAGES:  # whose message is what the installer has said at last
+        if container["name"] in OWN:  # whose message is what they have said at last
             message = message.rpartition("\n")[2]
         error = _short(message) or str(ended.get("reason", ""))
         params: Params = {"error": error, "exit_code": code}
@@ -204,7 +205,7 @@ def _failed_init(status: Object) -> Reason | None:
             return Reason(ReasonCode.CODE_FAILED, params)
         if container["name"] == PACKAGES:
             return Reason(ReasonCode.REQUIREMENTS_FAILED, params)
-        if container["name"] == RESUME:
+        if container["name"] in (DATA, RESUME):
             return Reason(ReasonCode.MOUNT_FAILED, {"error": error})
         return Reason(ReasonCode.INIT_CONTAINER_FAILED, {"container": container["name"], **params})
     return None
@@ -244,7 +245,7 @@ def _about(pod: Object, step: str) -> str:
     """Return what an init container of the console's own brings, "" for others."""
     containers = (pod.get("spec") or {}).get("initContainers") or ()
     variables = next((each.get("env") or () for each in containers if each["name"] == step), ())
-    wanted = {CODE: "CODE_URI", PACKAGES: ABOUT}.get(step)
+    wanted = {CODE: "CODE_URI", DATA: transfers.ABOUT, PACKAGES: ABOUT}.get(step)
     found = next((str(each.get("value") or "") for each in variables if each["name"] == wanted), "")
     return found.replace("$$", "$")  # as `pods.escape` had it
 

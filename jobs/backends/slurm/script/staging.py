@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jobs import trees
 from jobs.backends.base import Submission
@@ -22,7 +22,7 @@ from jobs.backends.remote import bundle
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import containers, shell
 from jobs.backends.slurm.script.container_runtimes import APPTAINER
-from jobs.backends.staging import bucket_requests, code_sources, remotes
+from jobs.backends.staging import code_sources, transfer_orders
 from jobs.backends.staging.mounts import (
     CODE_DIR_BYTES,
     DEFAULT_FILE_SYSTEM,
@@ -36,8 +36,6 @@ from jobs.backends.staging.storage_map import apply_mapping, find_storage
 from jobs.dialects import placeholders
 from jobs.facilities import (
     CODE_SCHEMES,
-    HDFS,
-    STORES,
     StorageMapping,
     lies_in,
     local_path,
@@ -61,15 +59,9 @@ CODE_DIR_LOGIN: Final = "dir-"
 BUCKET_LOGIN: Final = "bucket-"
 """Begins the name of the secret file with the signed addresses of buckets."""
 
-SIGNING_S: Final = 30
-"""The timeout of signing the addresses of a bucket's objects."""
-
 _HERE: Final = f"{mount_paths.WORK}/"
 DEFAULT_MEMORY_MIB: Final = 64
 """The size of a mount in memory that names none."""
-
-CODE_BYTES: Final = 2 << 30
-"""At most as much is unpacked of an archive, or fetched of an HDFS."""
 
 _MOVER: Final = "$stage/mover.pyz"
 _END_OF_MOVER: Final = "END_OF_MOVER"
@@ -237,29 +229,20 @@ def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
 def bucket_files(submission: Submission) -> Iterator[tuple[str, str]]:
     """Yield the name and content of the secret file with the signed addresses of buckets, if there are any.
 
-    Raises bucket_requests.BucketError.
+    Raises NotSubmitted where a bucket does not answer.
     """
-    person, objects = submission.person.name, dict[str, list[Any]]()
-    for mount in submission.spec.mounts:
-        uri = fill_names(mount.uri, submission.job_id, person)
-        mapping = find_storage(submission.storage, mount.id, uri, submission.workspace)
-        if mapping is not None and mapping.bucket and (mount.path or mapping.path):
-            most_bytes = remotes.DataRules().most_bytes
-            objects[without_login(mount.uri) or mount.id] = bucket_requests.sign(
-                mapping, SIGNING_S, most_bytes
-            )
-    if objects:
+    if objects := transfer_orders.sign_buckets(submission):
         yield f"{BUCKET_LOGIN}login", json.dumps({"objects": objects})
 
 
 def _login_files(prefix: str, source: CodeSource, submission: Submission) -> Iterator[tuple[str, str]]:
-    of_hdfs = source.uri.startswith(f"{HDFS}://")  # to which everybody is known by the own name
-    login = "" if of_hdfs else placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
+    if code_sources.needs_no_git(source):
+        if found := transfer_orders.login_for_code(source, submission):
+            yield f"{prefix}login", json.dumps(found)
+        return
+    login = placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
     key = placeholders.fill(code_sources.key_of(source.uri), submission.secrets)
-    if login and code_sources.needs_no_git(source):
-        user, _, password = login.partition(":")
-        yield f"{prefix}login", json.dumps({"user": user, "password": password})
-    elif login:
+    if login:
         uri, submodules = code_sources.without_login(source.uri), source.submodules
         with_, without = (
             git.environment(uri, {}, "", each, "", submodules=submodules) for each in (login, "")
@@ -278,8 +261,9 @@ def _plan_code(source: CodeSource, submission: Submission, config: SlurmConfig) 
         raise refusal("code_unknown", id=source.id, setting="code_sources")
     if not code_sources.needs_no_git(source):
         return CodePiece(_code_path(source), _repository(source))
-    order = _order(source, submission, config, CODE_BYTES)
-    return CodePiece(_code_path(source), CodeSpec(0, uri=order["name"]), order=json.dumps(order))
+    order = transfer_orders.order_code(source, submission, config.hdfs)
+    login = BUCKET_LOGIN if order["uri"] == transfer_orders.SIGNED else ""
+    return CodePiece(_code_path(source), CodeSpec(0, uri=order["name"]), order=json.dumps(order), login=login)
 
 
 def _code_path(source: CodeSource) -> str:
@@ -301,29 +285,11 @@ def _plan_code_dir(uri: str, submission: Submission, config: SlurmConfig) -> Cod
     source, parts = CodeSource(uri=uri), split_code(uri)
     path = _code_path(source)
     if code_sources.needs_no_git(source):
-        order = _order(source, submission, config, CODE_DIR_BYTES)
+        order = transfer_orders.order_code(source, submission, config.hdfs, CODE_DIR_BYTES)
         return CodePiece(path, CodeSpec(0, uri=order["name"]), True, json.dumps(order), CODE_DIR_LOGIN)
     if parts is None or parts.scheme not in CODE_SCHEMES:
         raise refusal("code_elsewhere", place=without_login(uri))
     return CodePiece(path, _repository(source), True, login=CODE_DIR_LOGIN)
-
-
-def _order(source: CodeSource, submission: Submission, config: SlurmConfig, most: int) -> dict[str, Any]:
-    """Return the data mover's order for code that needs no git."""
-    shown = without_login(source.uri)
-    scheme = shown.partition(":")[0]
-    if source.branch or source.commit:
-        raise refusal("code_address", place=shown)
-    if scheme in STORES:
-        raise refusal("code_elsewhere", place=shown)
-    of_hdfs = scheme == HDFS
-    place = (
-        remotes.DataRules(hdfs=config.hdfs).read(source.uri, {}) if of_hdfs else remotes.Remote(shown, shown)
-    )
-    if place is None:
-        raise refusal("code_not_allowed", place=shown, setting=HDFS)
-    user = submission.person.name if of_hdfs else ""
-    return _fetch_order(shown, place.uri, most, user=user, endpoint=place.endpoint, unpack=True)
 
 
 def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
@@ -334,7 +300,7 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
 
 
 def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> CodePiece | StagedPlace | str:
-    uri = fill_names(mount.uri, submission.job_id, submission.person.name)
+    uri = fill_names(mount.uri, submission.spec.name, submission.person.name)
     path = mount.path and mount_paths.locate(mount.path)
     upload = find_upload(uri, mount.id)
     if upload is not None:
@@ -343,7 +309,7 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
         return _plan_upload(upload, path, submission, read_only=mount.read_only)
     mapping = find_storage(submission.storage, mount.id, uri, submission.workspace)
     if mapping is not None:
-        return _plan_mapped(mount, mapping, path)
+        return _plan_mapped(mount, mapping, uri, path)
     if mount.id and not mount.uri:
         raise refusal("mount_unknown", id=mount.id)
     if code_sources.is_code_dir_elsewhere(mount, uri):
@@ -360,27 +326,19 @@ def _plan_mount(mount: Mount, submission: Submission, config: SlurmConfig) -> Co
     return mount.uri
 
 
-def _plan_mapped(mount: Mount, mapping: StorageMapping, path: str) -> CodePiece | StagedPlace | str:
+def _plan_mapped(mount: Mount, mapping: StorageMapping, uri: str, path: str) -> CodePiece | StagedPlace | str:
     """Plan the folder or bucket that is mapped to an id or an address."""
     mount, path = apply_mapping(mount, mapping, path)
-    return _plan_bucket(mount, path) if mapping.bucket else _plan_folder(mount, mapping.folder, path)
+    return _plan_bucket(mount, uri, path) if mapping.bucket else _plan_folder(mount, mapping.folder, path)
 
 
-def _plan_bucket(mount: Mount, path: str) -> CodePiece | str:
+def _plan_bucket(mount: Mount, uri: str, path: str) -> CodePiece | str:
     """Plan what is copied in from a bucket, by addresses that are signed at submission."""
-    shown = without_login(mount.uri) or mount.id
     if not path:
         return mount.uri
-    if mount.purpose is MountPurpose.OUTPUT or not mount.read_only:
-        raise refusal("bucket_not_writable", place=shown)
-    order = json.dumps(_fetch_order(shown, "signed:", remotes.DataRules().most_bytes))
-    return CodePiece(path, CodeSpec(0, uri=shown), True, order, BUCKET_LOGIN, cause="mount")
-
-
-def _fetch_order(name: str, uri: str, most: int, **others: str | bool) -> dict[str, Any]:
-    """Return the data mover's order to fetch at most so many bytes, without a cache."""
-    order = {"do": "fetch", "name": name, "uri": uri, "most": most, "inside": None, "site": ""}
-    return {**order, "user": "", "password": "", "cache": "", "cache_most": 0, **others}
+    order = transfer_orders.order_bucket(mount, uri)
+    code = CodeSpec(0, uri=order["name"])
+    return CodePiece(path, code, True, json.dumps(order), BUCKET_LOGIN, cause="data")
 
 
 def _plan_folder(mount: Mount, folder: str, path: str) -> StagedPlace:

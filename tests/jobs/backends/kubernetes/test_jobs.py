@@ -1,12 +1,17 @@
 """Jobs on a real Kubernetes, looked at from inside."""
 
+import base64
+import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.backends.base import NotSubmitted, Observation, Person
 from jobs.backends.kubernetes.status import replicas
+from jobs.facilities import StorageMapping
 from jobs.spec import (
     CodeSource,
     CompletionPolicy,
@@ -23,8 +28,12 @@ from jobs.spec import (
 from jobs.states import Phase, ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, replica, role, wait_until_over
-from tests.jobs.backends.kubernetes_bench import KubernetesBench
+from tests.jobs.backends.hdfs import served, tar
+from tests.jobs.backends.kubernetes_bench import KubernetesBench, Releasing
+from tests.jobs.backends.local.buckets import serve
 from tests.jobs.backends.local.goods import wheel
+from tests.jobs.backends.local.test_code_sources import Web
+from tests.kubernetes import inside
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import wait_for
 
@@ -278,6 +287,43 @@ def test_uploaded_code_is_in_the_working_folder(bench: KubernetesBench, tmp_path
     handle = bench.backend.submit(job)
     assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
     assert log_of(bench.backend, handle) == "hello from upload\n"
+
+
+def test_code_from_an_archive_and_data_of_a_bucket_are_fetched_before_the_command(
+    bench: KubernetesBench,
+) -> None:
+    host = "oss://vendor.oss-cn-beijing.aliyuncs.com"
+    sets = Mount(uri=f"{host}/in", path="/mnt/in", read_only=True)
+    command = "tool/say; cat '/mnt/in/sub dir/two'; touch /mnt/in/x 2>/dev/null || echo shut; env"
+    lost = Mount(uri="hdfs://lost:9000/x", path="/mnt/x", read_only=True)
+    login = base64.b64encode(b"bob:hunter").decode()
+    files = {"/tool.tar.gz": tar(("say", "#!/bin/sh\necho packed\n"))}
+    with (
+        bench.cluster.enter_network() as address,
+        serve(address) as bucket,
+        served(Web, address, files=files, login=f"Basic {login}") as web,
+    ):
+        bucket.put_at("team/in/sub dir/two", "two\n")
+        known: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AK", "secret_key": "s3cretkey"}
+        code = CodeSource(uri=f"http://bob:$SECRET:web@{web[7:]}/tool.tar.gz")
+        given = {
+            "secrets": {"web": "hunter"},
+            "storage": {host: StorageMapping(bucket="s3://sets/team", **known)},
+        }
+        url, hdfs = f"https://{address}:{inside.API_PORT}", {"hdfs://lost:9000": f"http://{address}:1"}
+        backend = Releasing(replace(bench.config, url=url, hdfs=hdfs))
+        handle = backend.submit(bench.submission(role(command), code=code, mounts=(sets,), **given))
+        seen = wait_until_over(backend, handle)
+        log = log_of(backend, handle)
+        assert seen.state is State.SUCCEEDED, seen.reason
+        assert log.startswith("packed\ntwo\nshut\n")
+        assert not {"hunter", "s3cretkey", "X-Amz"} & set(re.findall("hunter|s3cretkey|X-Amz", log))
+        missing = code.model_copy(update={"uri": code.uri.replace("tool", "none")})
+        for more, failed in (({"code": missing}, "CODE_FAILED"), ({"mounts": (lost,)}, "MOUNT_FAILED")):
+            handle = backend.submit(bench.submission(role(command), **more, **given))
+            seen = wait_until_over(backend, handle)
+            assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode[failed])
+            assert re.search("404|refused", str(seen.reason.params["error"]))
 
 
 def test_packages_are_installed_before_the_command(bench: KubernetesBench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,14 @@ class Store:
 
 @pytest.fixture
 def bucket() -> Iterator[Store]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    with serve("127.0.0.1") as store:
+        yield store
+
+
+@contextmanager
+def serve(address: str) -> Iterator[Store]:
+    """Serve an empty bucket at an address of this thread's network."""
+    server = ThreadedMotoServer(ip_address=address, port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     store = Store(f"{host}:{port}")

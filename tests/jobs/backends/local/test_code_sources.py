@@ -51,15 +51,17 @@ def zipped(**files: str) -> bytes:
 
 
 class Web(BaseHTTPRequestHandler):
-    """`files` by path."""
+    """`files` by path, for whoever has the `login`, if there is one."""
 
     files: dict[str, bytes]
+    login: str | None = None
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def do_GET(self) -> None:
-        body = self.files.get(self.path)
+        is_known = self.login in (None, self.headers["Authorization"])
+        body = self.files.get(self.path) if is_known else None
         self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()

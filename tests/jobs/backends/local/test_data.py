@@ -27,7 +27,7 @@ from jobs.facilities import StorageMapping
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import data_transfer
-from jobs.spec import Mount, MountPurpose, Resources
+from jobs.spec import CodeSource, Mount, MountPurpose, Resources
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.jobs.backends.local.buckets import Store, bucket
@@ -111,13 +111,15 @@ def test_mapped_address_is_copied_with_keys_of_settings(tmp_path: Path, bucket: 
         Mount(uri=f"{host}/public/", path="/job/public"),
         Mount(uri=f"{host}/out", path="/job/out", purpose=MountPurpose.OUTPUT),
     )
+    bucket.put_at("team/tool/say", "echo said\n")
     command = (
         "cat in/one.txt public/two.txt; echo new > in/new; (echo x > public/x) 2>/dev/null;"
-        "echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST || true"
+        "sh tool/say; echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST || true"
     )
-    seen, lines = run(bench, command, *mounts, secrets={})
+    seen, lines = run(bench, command, *mounts, secrets={}, code=CodeSource(uri=f"{host}/tool"))
     assert seen.state is State.SUCCEEDED, lines
-    assert lines[:5] == [f"{host}/in/: 1 files, 4 B", f"{host}/public/: 1 files, 4 B", "one", "two", "0"]
+    fetched = [f"{host}/in/: 1 files, 4 B", f"{host}/public/: 1 files, 4 B", f"{host}/tool: 1 files, 10 B"]
+    assert lines[:7] == [*fetched, "one", "two", "said", "0"]
     assert bucket.read("team/in/new") == "new\n"
     assert bucket.read("team/out/result") == "out\n"
     assert "public/x" not in list(bucket.keys())

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.backends.base import Refused
+from jobs.facilities import StorageMapping
 from jobs.spec import CodeSource, Mount, PodContainer, Requirements, Software
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.hdfs import tar
+from tests.jobs.backends.local.buckets import Store, bucket
 from tests.jobs.backends.ray_bench import RayBench
+
+__all__ = ["bucket"]
 
 pytestmark = pytest.mark.ray
 
@@ -87,6 +93,29 @@ def test_code_packages_folders_and_containers_are_staged_on_the_node(
     venv = str(on_ray.cluster.python.parents[1])
     assert lines[lines.index(venv) :][:5] == [venv, "one", "known", "first", "small"]
     assert {"[first] done", "[side] bye"} <= set(lines)
+
+
+def test_archive_and_bucket_are_fetched_on_the_node_without_the_keys_of_the_site(
+    on_ray: RayBench, bucket: Store
+) -> None:
+    bucket.put_at("team/in/sub/two", "two\n")
+    bucket.put_at("team/tool.tar.gz", tar(("say", "#!/bin/sh\necho packed\n")))
+    host = "oss://vendor.oss-cn-beijing.aliyuncs.com"
+    keys: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AK", "secret_key": "s3cretkey"}
+    storage = {host: StorageMapping(bucket="s3://sets/team", **keys)}
+    sets = Mount(uri=f"{host}/in", path="/job/in", read_only=True)
+    more = {"code": CodeSource(uri=f"{host}/tool.tar.gz"), "mounts": (sets,), "storage": storage}
+    handle = on_ray.backend.submit(on_ray.submission(role("tool/say; cat in/sub/two"), **more))
+    kept = [path for path in on_ray.folder.rglob("*") if path.is_file()]
+    assert not any(b"s3cretkey" in path.read_bytes() for path in kept), "the job never had the key"
+    seen = wait_until_over(on_ray.backend, handle)
+    log = log_of(on_ray.backend, handle)
+    assert seen.state is State.SUCCEEDED, log
+    assert log.splitlines()[-2:] == ["packed", "two"]
+    writable = sets.model_copy(update={"read_only": False})
+    with pytest.raises(Refused) as refused:
+        on_ray.backend.submit(on_ray.submission(mounts=(writable,), storage=storage))
+    assert refused.value.reason.params["why"] == "bucket_not_writable"
 
 
 def test_unknown_commit_fails_the_job_with_a_reason(on_ray: RayBench, repository: Path) -> None:

@@ -207,11 +207,13 @@ def test_mapped_bucket_is_copied_in_by_signed_addresses(on_slurm: SlurmBench, bu
     keys: dict[str, Any] = {"endpoint": bucket.endpoint, "access_key": "AKIATEST", "secret_key": "s3cretkey"}
     storage = {host: StorageMapping(bucket="s3://sets/team", **keys)}
     mount = Mount(uri=f"{host}/in", path="/mnt/in", read_only=True)
-    command = "cat /mnt/in/one.txt '/mnt/in/sub dir/two.txt'; touch /mnt/in/x 2>/dev/null || echo shut"
-    handle, seen = run(on_slurm, role(command, replicas=2), mounts=(mount,), storage=storage)
+    bucket.put_at("team/tool.tar.gz", tar(("say", "echo packed\n")))
+    code = CodeSource(uri=f"{host}/tool.tar.gz")
+    command = "cat /mnt/in/one.txt '/mnt/in/sub dir/two.txt'; touch /mnt/in/x 2>/dev/null || sh tool/say"
+    handle, seen = run(on_slurm, role(command, replicas=2), mounts=(mount,), storage=storage, code=code)
     log = log_of(on_slurm.backend, handle)
     assert seen.state is State.SUCCEEDED, log
-    assert log.splitlines()[-3:] == ["one", "two", "shut"]
+    assert log.splitlines()[-3:] == ["one", "two", "packed"]
     kept = [path for path in on_slurm.root.rglob("*") if path.is_file()]
     assert not any(b"s3cretkey" in path.read_bytes() for path in kept), "the job never had the key"
     assert not [path for path in kept if path.name == "bucket-login"]

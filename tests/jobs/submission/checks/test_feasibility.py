@@ -15,6 +15,7 @@ from jobs.assets import resolution
 from jobs.client import job_building
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
+from jobs.dialects.ours.keys import NAME
 from jobs.facilities import READ_ONLY, WRITABLE, Facilities, SharedFolder
 from jobs.jobtemplates import SHIPPED
 from jobs.messages import problem_message
@@ -414,6 +415,15 @@ def test_code_source_unknown_or_not_admitted_is_refused(place: Place) -> None:
         is None
     )
     assert submission.submit(place.owner, Document(by_id.replace("code-1", "code-2"))).job.pk
+
+
+def test_code_in_a_mapped_bucket_is_accepted(place: Place) -> None:
+    told(place, Facilities(images=False, plain=False))
+    make_site_storage("oss://sets", bucket="s3://sets")
+    text = dlc(**{NAME: {"code": {"uri": "oss://sets/tool.zip"}}})
+    (found,) = refused(place, text.replace("sets", "others"))
+    assert (found.code, found.pointer) == ("code_not_fetched", "/code/uri")
+    assert submission.submit(place.owner, Document(text)).job.pk
 
 
 def test_srun_without_slurm_is_refused_on_its_line_and_removed(place: Place) -> None:
