@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from jobs.faults import fault
 from jobs.node import command, kernel
@@ -24,14 +24,13 @@ from jobs.node.frameworks import registry
 from jobs.node.network import names
 from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
-from jobs.node.sandbox import isolation
+from jobs.node.sandbox import isolation, role_credentials
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import MountFailed
 from jobs.node.sandbox.runtime import runtime_of
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import preparation_lock
 from jobs.node.wrapper.companions import Companions
-from jobs.node.wrapper.credential_companion import CredentialCompanion
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_times import LogTimes
 from jobs.node.wrapper.log_writer import LogWriter, open_log
@@ -39,6 +38,9 @@ from jobs.node.wrapper.named_output import NamedOutputs
 from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
 from jobs.node.wrapper.process_reaper import Finished, ProcessReaper
 from jobs.states import ReplicaState
+
+if TYPE_CHECKING:
+    from jobs.node.wrapper.credential_companion import CredentialCompanion
 
 _FULL_S: Final = 1.0
 """The pause between two tries to write to a full disk."""
@@ -91,9 +93,18 @@ def _give_up(launch: LaunchArguments, error: BaseException) -> NoReturn:
         os._exit(1)
 
 
+def _open_credentials(launch: LaunchArguments) -> CredentialCompanion | None:
+    """Open the credential server of a replica that needs one; the others do without its modules."""
+    if not role_credentials.needs_server(launch):
+        return None
+    from jobs.node.wrapper.credential_companion import CredentialCompanion  # noqa: PLC0415 see above
+
+    return CredentialCompanion.open(launch)
+
+
 class _Wrapper:
     def __init__(self, launch: LaunchArguments) -> None:
-        self._credentials = CredentialCompanion.open(launch)
+        self._credentials = _open_credentials(launch)
         if self._credentials is not None:
             launch = replace(launch, told={**launch.told, **self._credentials.variables})
         self._launch = launch
