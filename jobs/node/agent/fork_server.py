@@ -81,7 +81,7 @@ class ForkServer:
             self._thaw()
             if self._orders.fileno() not in ready:
                 continue
-            order, files, _flags, _address = socket.recv_fds(self._orders, LONGEST, MOST_FILES)
+            order, files = kernel.receive(self._orders, LONGEST, MOST_FILES)
             if not order:
                 return
             self._obey(json.loads(order), files)

@@ -63,12 +63,10 @@ def _make_in_child(user: int, net: int, make: Callable[[], list[int]]) -> list[i
         _pass_on(theirs, user, net, make)
     theirs.close()
     with ours:
-        answer, files, _flags, _address = socket.recv_fds(ours, _LONGEST, _MOST_FILES)
+        answer, files = kernel.receive(ours, _LONGEST, _MOST_FILES)
     os.waitpid(pid, 0)
     if not files:
         raise OSError(answer.decode(errors="replace") or "the process in the network was killed")
-    for fd in files:
-        os.set_inheritable(fd, False)
     return files
 
 
