@@ -25,7 +25,7 @@ from typing import Any, Final, NoReturn
 from jobs.node import kernel, processes
 from jobs.node.files import Folder
 from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.processes import Identity
+from jobs.node.network.namespaces import Router
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import environment, wrapper
@@ -141,7 +141,7 @@ class ForkServer:
             self._news,
             order["attempt"],
             Pipe(reader, writer),
-            AttemptNetwork(net, user, Identity.mine()) if net is not None else None,
+            Router(net, user) if net is not None else None,
         )
 
 
