@@ -1,7 +1,7 @@
 """Requests that running jobs may make to the console, at their service address.
 
-`jobs.node.network.service` passes them on by a Unix socket of the console's own user, and adds which attempt
-and replica ask.  A job may ask what `ROUTES` lists, and nothing else.
+`jobs.node.network.service_proxy` passes them on by a Unix socket of the console's own user, and adds which
+attempt and replica ask.  A job may ask what `ROUTES` lists, and nothing else.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import socket
 from collections.abc import Sequence
 from typing import Final
 
@@ -119,6 +120,14 @@ def _syscall(name: str, *arguments: object) -> int:
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
     return _check(_libc.syscall(ctypes.c_long(number), *arguments), name)
+
+
+def receive(channel: socket.socket, length: int, most: int) -> tuple[bytes, list[int]]:
+    """Return a message of a Unix socket, and up to `most` descriptors, which no started program inherits."""
+    message, files, _flags, _address = socket.recv_fds(channel, length, most)
+    for fd in files:
+        os.set_inheritable(fd, False)
+    return message, files
 
 
 def unshare(flags: int) -> None:

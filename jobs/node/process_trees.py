@@ -24,10 +24,10 @@ class Tree(Protocol):
 
 
 class Namespace:
-    """All other processes in the PID namespace whose first process this is."""
+    """All processes of this PID namespace but its first one and this one."""
 
     def pids(self) -> list[int]:
-        return [pid for pid in processes.numbers() if pid != 1]
+        return [pid for pid in processes.numbers() if pid not in (1, os.getpid())]
 
     def signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

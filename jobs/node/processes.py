@@ -54,6 +54,14 @@ class Identity:
         return cls(pid, int(stat[19]), boot_id())
 
     @classmethod
+    def of_parent(cls) -> Identity:
+        """The identity of the parent that waits for me, by the numbers of whoever mounted /proc."""
+        stat = _stat("self")
+        found = cls.of(int(stat[1])) if stat else None
+        assert found is not None
+        return found
+
+    @classmethod
     def load(cls, value: dict[str, Any]) -> Identity:
         """Read it from what `dump` returned."""
         return cls(value["pid"], value["start"], value["boot"])

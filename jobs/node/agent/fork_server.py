@@ -25,7 +25,7 @@ from typing import Any, Final, NoReturn
 from jobs.node import kernel, processes
 from jobs.node.files import Folder
 from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.processes import Identity
+from jobs.node.network.namespaces import Router
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.wrapper import environment, wrapper
@@ -81,7 +81,7 @@ class ForkServer:
             self._thaw()
             if self._orders.fileno() not in ready:
                 continue
-            order, files, _flags, _address = socket.recv_fds(self._orders, LONGEST, MOST_FILES)
+            order, files = kernel.receive(self._orders, LONGEST, MOST_FILES)
             if not order:
                 return
             self._obey(json.loads(order), files)
@@ -141,7 +141,7 @@ class ForkServer:
             self._news,
             order["attempt"],
             Pipe(reader, writer),
-            AttemptNetwork(net, user, Identity.mine()) if net is not None else None,
+            Router(net, user) if net is not None else None,
         )
 
 

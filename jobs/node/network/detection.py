@@ -12,11 +12,10 @@ from typing import Final, NoReturn
 
 from jobs.node.network import namespaces, router
 from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.network.namespaces import Holder, make_inside
+from jobs.node.network.namespaces import Holder, Router, make_inside
 from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.network.rules import INTERNET, host_rules, router_rules
 from jobs.node.network.uplink import Pasta
-from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import NetworkPlan
 
@@ -73,8 +72,7 @@ def _try(mode: Isolation) -> None:
 
 def _make_replica(router_namespace: int) -> list[int]:
     """Make and link a replica's network; called with all rights in the router's user namespace."""
-    own = Identity.mine()
-    replica = ReplicaNetwork.make(AttemptNetwork(router_namespace, None, own))
+    replica = ReplicaNetwork.make(Router(router_namespace, None))
     replica.link(NetworkPlan(_RANGE, "", ()), 0)
     return [replica.fd]
 

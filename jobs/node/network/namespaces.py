@@ -13,7 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from jobs.node import kernel
 from jobs.node.processes import Identity
@@ -30,6 +30,13 @@ _LONGEST: Final = 4096
 _MOST_FILES: Final = 8
 
 
+class Router(NamedTuple):
+    """Descriptors of a router's namespaces; `user` is None where no user namespace is to be entered first."""
+
+    net: int
+    user: int | None
+
+
 def open_own() -> int:
     """Open the network namespace of the calling thread."""
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -41,7 +48,7 @@ def make_inside(user: int | None, net: int, make: Callable[[], list[int]]) -> li
     An ordinary user has to enter the user namespace `user` first, from which there is no way back: there a
     child does it.  Raises OSError.
     """
-    return _make_here(net, make) if user is None else _make_in_child(user, net, make)
+    return _make_here(net, make) if user is None else make_in_child(user, net, make)
 
 
 def _make_here(net: int, make: Callable[[], list[int]]) -> list[int]:
@@ -56,25 +63,25 @@ def _make_here(net: int, make: Callable[[], list[int]]) -> list[int]:
         os.close(before)
 
 
-def _make_in_child(user: int, net: int, make: Callable[[], list[int]]) -> list[int]:
+def make_in_child(user: int | None, net: int, make: Callable[[], list[int]]) -> list[int]:
+    """Do as `make_inside` does, always by a child, whose memory is not this process's."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         _pass_on(theirs, user, net, make)
     theirs.close()
     with ours:
-        answer, files, _flags, _address = socket.recv_fds(ours, _LONGEST, _MOST_FILES)
+        answer, files = kernel.receive(ours, _LONGEST, _MOST_FILES)
     os.waitpid(pid, 0)
     if not files:
         raise OSError(answer.decode(errors="replace") or "the process in the network was killed")
-    for fd in files:
-        os.set_inheritable(fd, False)
     return files
 
 
-def _pass_on(channel: socket.socket, user: int, net: int, make: Callable[[], list[int]]) -> NoReturn:
+def _pass_on(channel: socket.socket, user: int | None, net: int, make: Callable[[], list[int]]) -> NoReturn:
     try:
-        kernel.join(user, kernel.CLONE_NEWUSER)
+        if user is not None:
+            kernel.join(user, kernel.CLONE_NEWUSER)
         kernel.join(net, kernel.CLONE_NEWNET)
         socket.send_fds(channel, [_READY], make())
     except BaseException as error:  # noqa: BLE001 nothing may return into the caller's own code

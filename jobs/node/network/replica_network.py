@@ -8,8 +8,7 @@ from typing import Final, Self
 
 from jobs.node import kernel
 from jobs.node.network import namespaces, router
-from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.network.namespaces import make_inside
+from jobs.node.network.namespaces import Router, make_in_child
 from jobs.node.network.netlink import LOOPBACK, Netlink, open_netlink
 from jobs.node.network.rules import SERVICE
 from jobs.node.supervisor.plan import NetworkPlan, address_of
@@ -26,7 +25,7 @@ _FIRST_INDEX: Final = 1000
 class ReplicaNetwork:
     """`fd` is an open descriptor of the replica's network namespace.
 
-    The two sockets set up what belongs to it, and keep the router's namespace as long as the replica's.
+    The two sockets set up what belongs to it and to the router.
     """
 
     fd: int
@@ -34,9 +33,9 @@ class ReplicaNetwork:
     _router: Netlink
 
     @classmethod
-    def make(cls, network: AttemptNetwork) -> Self:
+    def make(cls, router: Router) -> Self:
         """Make a namespace that is linked to nothing; raises OSError."""
-        router_socket, own_socket, fd = make_inside(network.user, network.net, _make_namespace)
+        router_socket, own_socket, fd = make_in_child(router.user, router.net, _make_namespace)
         return cls(fd, Netlink(own_socket), Netlink(router_socket))
 
     def link(self, plan: NetworkPlan, position: int) -> None:
@@ -55,10 +54,6 @@ class ReplicaNetwork:
         self._own.add_address(_INDEX, address)
         self._own.add_route(_INDEX, IPv4Network(SERVICE))
         self._own.add_route(_INDEX, router.EVERYWHERE, SERVICE)
-
-    def enter(self) -> None:
-        """Move the calling process, a child that has not given up its rights yet, into the namespace."""
-        kernel.join(self.fd, kernel.CLONE_NEWNET)
 
 
 def _make_namespace() -> list[int]:

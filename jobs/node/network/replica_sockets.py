@@ -8,7 +8,6 @@ is answered by {} and a descriptor, or by {"barrier": …, "detail": …}.
 from __future__ import annotations
 
 import os
-import select
 import socket
 import threading
 from collections.abc import Mapping
@@ -54,7 +53,7 @@ class SocketMaker:
             pid, held = self._find(replica)
             try:
                 made = open_socket(pid, family)
-                if not _is_alive(held):  # the number may be another process' by now
+                if processes.over(held):  # the number may be another process' by now
                     os.close(made)
                     raise ReplicaUnavailable("not_running")
             except BaseException:
@@ -65,7 +64,7 @@ class SocketMaker:
     def _find(self, replica: tuple[str, str, int]) -> tuple[int, int]:
         """Return a process of the replica, and a pidfd of it."""
         known = self._known.get(replica)
-        if known is not None and _is_alive(known[1]):
+        if known is not None and not processes.over(known[1]):
             return known
         if known is not None or len(self._known) >= _MOST_KNOWN:
             self._forget()
@@ -86,9 +85,3 @@ class SocketMaker:
         for _pid, held in self._known.values():
             os.close(held)
         self._known.clear()
-
-
-def _is_alive(held: int) -> bool:
-    ended = select.poll()
-    ended.register(held, select.POLLIN)
-    return not ended.poll(0)

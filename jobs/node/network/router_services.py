@@ -18,7 +18,7 @@ from jobs.node.network.attempt_network import AttemptNetwork
 from jobs.node.network.namespaces import make_inside
 from jobs.node.network.resolver import ResolverServer, Upstream
 from jobs.node.network.rules import SERVICE
-from jobs.node.network.service import ServiceProxy
+from jobs.node.network.service_proxy import ServiceProxy
 from jobs.node.supervisor.plan import Plan
 
 T = TypeVar("T")

@@ -61,7 +61,8 @@ class ContainerRuntime(Runtime):
     def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
         self._engine = engine.Engine(launch.plan.house.engine)
         self._groups = cgroups.from_the_top() if self._engine.podman else ""
-        super().__init__(launch, log, limits(launch) if self._groups else None)
+        super().__init__(launch, log)
+        self._limit(limits(launch) if self._groups else None)
         self._name = self._current = group_name(launch.plan, launch.place)
         self.tree = process_trees.Contained(lambda: self._engine.first_process(self._current))
         self.site = self._make_site()
@@ -287,7 +288,7 @@ class ContainerRuntime(Runtime):
             },
             arguments=own.arguments,
             entrypoint=own.entrypoint,
-            network=f"ns:/proc/{os.getpid()}/fd/{launch.network.fd}" if launch.network else "host",
+            network=f"ns:/proc/{os.getpid()}/fd/{self.network}" if self.network is not None else "host",
             host_name=names.host_name(launch.plan, launch.place) if launch.plan.network else "",
         )
         argv = self._engine.run(box, env_file, inherited)

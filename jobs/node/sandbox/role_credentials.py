@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.node.credential_server import AWS
 from jobs.node.network.rules import CREDENTIALS, SERVICE
 from jobs.node.network.service import ALIBABA_PATH, AWS_PATH
 from jobs.node.staging import mount_paths
@@ -42,12 +41,18 @@ def variables_of(provider: str) -> Mapping[str, str]:
 
 def variables_beside(provider: str, url: str, work: str) -> Mapping[str, str]:
     """Return those for a server at `url` beside a replica with the work folder `work`."""
-    if provider == AWS:
+    if provider == "aws":
         return {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": url,
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{work}/{_FILE}",
         }
     return {**_VARIABLES[provider], "ALIBABA_CLOUD_CREDENTIALS_URI": url}
+
+
+def needs_server(launch: LaunchArguments) -> bool:
+    """Tell whether a server beside the replica gives it credentials: it has a role and no own network."""
+    secrets = launch.secrets
+    return launch.plan.network is None and bool(secrets.get(SECRET) and secrets.get(PROVIDER))
 
 
 def write_token(launch: LaunchArguments) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from jobs.faults import fault, hold_folder
+from jobs.faults import fault
 from jobs.node import command, folder_removal, kernel, process_trees
 from jobs.node.command import Command
+from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.process_trees import Tree
 from jobs.node.sandbox import bind_mounts, gpu_devices, name_files, role_credentials, root_file_system
 from jobs.node.sandbox.isolation import Isolation
@@ -20,7 +22,6 @@ from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import ContainerPlan
 from jobs.node.wrapper import attempt_files, cgroups, environment, init_containers, tensorboard
 from jobs.node.wrapper.companions import Companion
-from jobs.node.wrapper.environment import ReplicaPaths
 from jobs.node.wrapper.launch_arguments import LaunchArguments, companion_name, group_name
 from jobs.node.wrapper.log_writer import LogWriter
 from jobs.node.wrapper.outcome import Cause, Exit
@@ -31,20 +32,35 @@ from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
 class Runtime:
     """Prepares a replica and says how its command is run; `tree` are its processes, `group` its limits.
 
-    `site` is where its staging programs run, once that is known.
+    `network` is a descriptor of its network namespace, None in the host's.  `site` is where its staging
+    programs run, once that is known.
     """
 
     tree: Tree
     site: StagingSite
     image_used: bool | None = None
 
-    def __init__(self, launch: LaunchArguments, log: LogWriter, group: cgroups.ControlGroup | None) -> None:
-        self._launch, self._log, self.group = launch, log, group
+    def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
+        self._launch, self._log = launch, log
+        self.group: cgroups.ControlGroup | None = None
+        self.network: int | None = None
         self._board = launch.tensorboard
-        self._board_group = tensorboard_limits(launch) if self._board and group else None
+        self._board_group: cgroups.ControlGroup | None = None
         self._viewed = Isolation(launch.plan.house.isolation) is not Isolation.NONE
         self.commit = ""
+        self._held: list[int] = []
         self._ended = init_containers.count_ended(launch)
+
+    def link_network(self) -> None:
+        """Make the replica's network, if it has one, and link it to the attempt's.
+
+        For its only preparing wrapper; that of a plain process is in the router's user namespace already.
+        """
+        launch, router = self._launch, self._launch.router
+        if router is not None and launch.plan.network is not None:
+            made = ReplicaNetwork.make(router if launch.contained else router._replace(user=None))
+            made.link(launch.plan.network, launch.place.position)
+            self.network = made.fd
 
     def prepare(self, reaper: ProcessReaper) -> Exit | None:
         """Prepare everything before the command counts as started; an Exit when that failed for good."""
@@ -77,6 +93,25 @@ class Runtime:
         """Store what is new in the replica's mounts, once nothing of it runs."""
         return data_transfer.stage_out(self.site, self._step_runner(reaper))
 
+    def dump(self) -> tuple[dict[str, Any], list[int]]:
+        """Return what `prepare` found out, as JSON, and what it opened for the command."""
+        network = [] if self.network is None else [self.network]
+        groups = [group for group in (self.group, self._board_group) if group]
+        limits = [[len(each.files), each.v2] for each in groups]
+        files = [*network, *(fd for group in groups for fd in group.files), *self._held]
+        return {"commit": self.commit, "network": bool(network), "groups": limits}, files
+
+    def load(self, state: Mapping[str, Any], files: Sequence[int]) -> None:
+        """Go on from what another process's `dump` returned, in the file system that it has prepared."""
+        self.commit = state["commit"]
+        groups, rest = [], list(files)
+        self.network = rest.pop(0) if state["network"] else None
+        for count, v2 in state["groups"]:
+            groups.append(cgroups.ControlGroup(rest[:count], v2=v2))
+            del rest[:count]
+        self.group, self._board_group = [*groups, None, None][:2]
+        self._held = rest
+
     def _step_runner(self, reaper: ProcessReaper) -> StepRunner:
         return StepRunner(self._launch, self._log, reaper, self.group)
 
@@ -105,6 +140,16 @@ class Runtime:
     def _run_init_container(self, container: ContainerPlan, steps: StepRunner) -> Exit | None:
         raise NotImplementedError
 
+    def _enter_network(self) -> None:
+        """Move the calling child into the replica's network; into the host's where that is the replica's."""
+        if self.network is not None:
+            kernel.join(self.network, kernel.CLONE_NEWNET)
+
+    def _limit(self, group: cgroups.ControlGroup | None) -> None:
+        """Hold the replica in a group, and TensorBoard in another one."""
+        self.group = group
+        self._board_group = tensorboard_limits(self._launch) if self._board and group else None
+
     def _enter_group(self) -> None:
         if self.group:
             self.group.enter()
@@ -113,7 +158,7 @@ class Runtime:
         """Enter TensorBoard's limits and the replica's network."""
         if self._board_group:
             self._board_group.enter()
-        self._launch.enter_network()
+        self._enter_network()
 
     def _console_tensorboard(self, *, viewed: bool) -> list[str]:
         """Return the command of the console's own TensorBoard; none where it has none."""
@@ -136,14 +181,18 @@ class PlainRuntime(Runtime):
     """Processes of this machine."""
 
     def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
-        devices = None
-        if launch.plan.house.isolation == Isolation.PERSONS:  # in a user namespace they can't be denied
-            devices = root_file_system.list_devices(gpu_devices.nodes_of(launch.place.slot.gpus))
-        super().__init__(launch, log, limits(launch, devices))
-        self._room = ReplicaPaths("", "")
+        super().__init__(launch, log)
+        self._room = room = launch.room()
         self._owner = launch.owner if self._viewed else None
-        self._store = ""
+        self._store = (
+            libraries.FOLDER if libraries.store(launch) and self._viewed else libraries.store(launch)
+        )
         self.image_used = False if launch.place.role.image else None
+
+        def folder(bound: int) -> str:
+            return room.resolve_inside(launch.plan.bounds[bound].path)
+
+        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self._enter_limits)
         if self._viewed:
             self.tree = process_trees.Namespace()
         else:
@@ -153,24 +202,18 @@ class PlainRuntime(Runtime):
     def prepare(self, reaper: ProcessReaper) -> Exit | None:
         """Make the replica's folders, enter its root file system, and fill it."""
         launch = self._launch
+        devices = None
+        if launch.plan.house.isolation == Isolation.PERSONS:  # in a user namespace they can't be denied
+            devices = root_file_system.list_devices(gpu_devices.nodes_of(launch.place.slot.gpus))
+        self._limit(limits(launch, devices))
         if not self._ended:
             make_own_folders(launch)
-        self._room = room = launch.room()
-        self._store = (
-            libraries.FOLDER if libraries.store(launch) and self._viewed else libraries.store(launch)
-        )
-
-        def folder(bound: int) -> str:
-            return room.resolve_inside(launch.plan.bounds[bound].path)
-
-        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self._enter_limits)
         mounts = bind_mounts.open_all(launch, is_new=not self._ended)
         steps = self._step_runner(reaper)
         trouble = None if self._ended else code_copy.copy_all(launch, steps)
         if trouble is not None or not self._viewed:  # they lie where the job is told already
             root_file_system.close(mounts)
         else:
-            hold_folder()
             more = (
                 *git_fetch.mounts(launch),
                 *attempt_files.mounts(launch.path),
@@ -178,7 +221,6 @@ class PlainRuntime(Runtime):
                 *libraries.mounts(launch),
             )
             root_file_system.enter(root_of(launch, (*mounts, *more)))
-            kernel.hide_from_peers()
         steps.has_watchdog = self.group is None
         trouble = trouble or self._stage_in(steps) or self._protect(steps)
         if launch.plan.network is not None:
@@ -229,7 +271,7 @@ class PlainRuntime(Runtime):
         """Leave the command nothing of the store but the environment that it uses, and keep that."""
         key = libraries.key_in(self._room.work)
         if key:
-            libraries.hold(self._store, key)
+            self._held = libraries.hold(self._store, key)
         if self._viewed:
             libraries.show_only(key)
 
@@ -242,7 +284,7 @@ class PlainRuntime(Runtime):
         """Enter the limits, the replica's cores and its network."""
         self._enter_limits()
         self._launch.pin_to_cores()
-        self._launch.enter_network()
+        self._enter_network()
 
     def _run_init_container(self, container: ContainerPlan, steps: StepRunner) -> Exit | None:
         program = self._program_of(container)
@@ -325,7 +367,7 @@ def _make_group(
     launch: LaunchArguments, name: str, amounts: cgroups.GroupLimits
 ) -> cgroups.ControlGroup | None:
     places = cgroups.usable() if launch.plan.house.limits != "watchdog" else None
-    return cgroups.ControlGroup(places, name, amounts) if places else None
+    return cgroups.ControlGroup.make(places, name, amounts) if places else None
 
 
 def make_own_folders(launch: LaunchArguments) -> None:

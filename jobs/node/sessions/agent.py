@@ -281,7 +281,7 @@ def _read_start(channel: socket.socket) -> tuple[dict[str, Any], list[int], byte
     """Return the leader's first message, the program's descriptors, and the bytes behind them."""
     data, files = b"", []
     while b"\n" not in data:
-        more, sent, _flags, _address = socket.recv_fds(channel, protocol.CHUNK, 3)
+        more, sent = kernel.receive(channel, protocol.CHUNK, 3)
         files += sent
         if not more:
             raise NoAccess("failed", "the leader is gone")

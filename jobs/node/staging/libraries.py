@@ -51,11 +51,18 @@ def key_in(work: str) -> str:
     return name if _KEY.fullmatch(name) else ""
 
 
-def hold(folder: str, key: str) -> None:
-    """Keep the environment from being removed, until this process ends; as far as its file system locks."""
-    with contextlib.suppress(OSError):
+def hold(folder: str, key: str) -> list[int]:
+    """Keep the environment from being removed, as far as its file system locks.
+
+    Return the descriptor that does so as long as it is open; none where there is none.
+    """
+    try:
         fd = os.open(f"{folder}/{key}.lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with contextlib.suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return [fd]
 
 
 def show_only(key: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from jobs.node.wrapper import device_program
 
@@ -63,28 +63,34 @@ class Hierarchies:
 class ControlGroup:
     """One replica's groups, and the kernel's word when it ran out of memory.
 
-    `enter` is called by a child before it runs the command, wherever it sees itself by then.
+    `enter` is called by a child before it runs the command, wherever it sees itself by then.  `files` are the
+    descriptors that another process may use as its own group, once it has received them.
     """
 
-    def __init__(self, places: Hierarchies, name: str, amounts: GroupLimits) -> None:
-        self.folders = places.folders(name)
+    def __init__(self, files: Sequence[int], *, v2: bool) -> None:
+        self.files, self.v2 = tuple(files), v2
+        self._counts, self._alarm, *self._doors = files
+
+    @classmethod
+    def make(cls, places: Hierarchies, name: str, amounts: GroupLimits) -> Self:
+        """Make the groups, with these limits."""
+        folders = places.folders(name)
         rules = None if amounts.devices is None else [*_TERMINALS, *_rules(amounts.devices)]
         permits = places.devices / name if places.devices and rules is not None else None
-        self.folders += [permits] if permits else []
-        for folder in self.folders:
+        folders += [permits] if permits else []
+        for folder in folders:
             folder.mkdir(exist_ok=True)
-        self._doors = [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in self.folders]
-        self._v2 = places.unified is not None
-        if self._v2:
-            self._limit_v2(self.folders[0], amounts)
+        doors = [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in folders]
+        if places.unified is not None:
+            alarm = counts = _limit_v2(folders[0], amounts)
             if rules is not None and device_program.is_usable():
-                device_program.attach(self.folders[0], rules)
+                device_program.attach(folders[0], rules)
         else:
-            self._limit_v1(
-                {controller: path / name for controller, path in places.by_controller.items()}, amounts
-            )
+            by_controller = {controller: path / name for controller, path in places.by_controller.items()}
+            counts, alarm = _limit_v1(by_controller, amounts)
         if permits:
             _permit_devices(permits, rules or ())
+        return cls([counts, alarm, *doors], v2=places.unified is not None)
 
     def enter(self) -> None:
         """Bring the calling process in; its children will be born inside."""
@@ -93,12 +99,12 @@ class ControlGroup:
 
     def register(self, poll: select.poll) -> int:
         """Have `poll` wake up when memory runs out; answers the descriptor that it will name."""
-        poll.register(self._alarm, select.POLLPRI if self._v2 else select.POLLIN)
+        poll.register(self._alarm, select.POLLPRI if self.v2 else select.POLLIN)
         return self._alarm
 
     def out_of_memory(self) -> bool:
         """Tell whether the kernel has ended something in here for want of memory, or is about to."""
-        if not self._v2:
+        if not self.v2:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._alarm)
                 return True
@@ -109,31 +115,31 @@ class ControlGroup:
                 return int(value) > 0
         return False
 
-    def close(self) -> None:
-        """Let go of its files; the groups stay."""
-        for fd in {*self._doors, self._counts, self._alarm}:
-            os.close(fd)
 
-    def _limit_v1(self, folders: dict[str, Path], amounts: GroupLimits) -> None:
-        memory, cpu, pids = folders["memory"], folders["cpu"], folders["pids"]
-        _write_value(memory / "memory.limit_in_bytes", amounts.memory)
-        with contextlib.suppress(OSError):  # a kernel that does not account for swap
-            _write_value(memory / "memory.memsw.limit_in_bytes", amounts.memory)
-        _write_value(cpu / "cpu.cfs_period_us", _PERIOD_US)
-        _write_value(cpu / "cpu.cfs_quota_us", amounts.quota_us)
-        _write_value(pids / "pids.max", amounts.pids)
-        self._counts = os.open(memory / "memory.oom_control", os.O_RDONLY)
-        self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        (memory / "cgroup.event_control").write_text(f"{self._alarm} {self._counts}", encoding="utf-8")
+def _limit_v1(folders: dict[str, Path], amounts: GroupLimits) -> tuple[int, int]:
+    """Limit a group; return the descriptors of its counts and of its alarm."""
+    memory, cpu, pids = folders["memory"], folders["cpu"], folders["pids"]
+    _write_value(memory / "memory.limit_in_bytes", amounts.memory)
+    with contextlib.suppress(OSError):  # a kernel that does not account for swap
+        _write_value(memory / "memory.memsw.limit_in_bytes", amounts.memory)
+    _write_value(cpu / "cpu.cfs_period_us", _PERIOD_US)
+    _write_value(cpu / "cpu.cfs_quota_us", amounts.quota_us)
+    _write_value(pids / "pids.max", amounts.pids)
+    counts = os.open(memory / "memory.oom_control", os.O_RDONLY)
+    alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    (memory / "cgroup.event_control").write_text(f"{alarm} {counts}", encoding="utf-8")
+    return counts, alarm
 
-    def _limit_v2(self, folder: Path, amounts: GroupLimits) -> None:
-        _write_value(folder / "memory.max", amounts.memory)
-        with contextlib.suppress(OSError):  # a kernel that does not account for swap
-            _write_value(folder / "memory.swap.max", 0)
-        _write_value(folder / "memory.oom.group", 1)
-        (folder / "cpu.max").write_text(f"{amounts.quota_us} {_PERIOD_US}", encoding="utf-8")
-        _write_value(folder / "pids.max", amounts.pids)
-        self._counts = self._alarm = os.open(folder / "memory.events", os.O_RDONLY)
+
+def _limit_v2(folder: Path, amounts: GroupLimits) -> int:
+    """Limit a group; return the descriptor of its counts, which is its alarm too."""
+    _write_value(folder / "memory.max", amounts.memory)
+    with contextlib.suppress(OSError):  # a kernel that does not account for swap
+        _write_value(folder / "memory.swap.max", 0)
+    _write_value(folder / "memory.oom.group", 1)
+    (folder / "cpu.max").write_text(f"{amounts.quota_us} {_PERIOD_US}", encoding="utf-8")
+    _write_value(folder / "pids.max", amounts.pids)
+    return os.open(folder / "memory.events", os.O_RDONLY)
 
 
 def _permit_devices(folder: Path, rules: Iterable[device_program.Rule]) -> None:

@@ -78,27 +78,22 @@ class CredentialCompanion:
     variables: Mapping[str, str]
 
     @classmethod
-    def open(cls, launch: LaunchArguments) -> Self | None:
-        """Return the server of a replica; None where the job has no role, or a network of its own."""
-        known, provider = (
-            launch.secrets.get(role_credentials.SECRET),
-            launch.secrets.get(role_credentials.PROVIDER),
-        )
-        if not (known and provider) or launch.plan.network is not None:
-            return None
+    def open(cls, launch: LaunchArguments) -> Self:
+        """Return the server of a replica that needs one."""
+        known = str(launch.secrets[role_credentials.SECRET])
+        provider = str(launch.secrets[role_credentials.PROVIDER])
         identity = {
             ATTEMPT.decode(): launch.plan.key,
             REPLICA.decode(): str(launch.place.position),
-            "Authorization": str(known),
+            "Authorization": known,
         }
-        token = str(known) if provider == AWS else secrets.token_urlsafe(32)
+        token = known if provider == AWS else secrets.token_urlsafe(32)
         console = launch.path.parents[2] / SOCKET
         folder = os.open(console.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         path = Path(f"/proc/self/fd/{folder}", console.name)
-        server = _AskingServer(str(provider), token, launch.owner[0], path, identity)
-        return cls(
-            server, folder, role_credentials.variables_beside(str(provider), server.url, launch.room().work)
-        )
+        server = _AskingServer(provider, token, launch.owner[0], path, identity)
+        variables = role_credentials.variables_beside(provider, server.url, launch.room().work)
+        return cls(server, folder, variables)
 
     def companion(self) -> Companion:
         """Return what serves; it ends with the replica."""

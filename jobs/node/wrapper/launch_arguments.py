@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from jobs.node import files
 from jobs.node.files import Folder
-from jobs.node.network.attempt_network import AttemptNetwork
-from jobs.node.network.replica_network import ReplicaNetwork
+from jobs.node.network.namespaces import Router
 from jobs.node.processes import Identity
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import mount_paths
@@ -36,8 +35,7 @@ class LaunchArguments:
 
     `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
     `news` is a pipe to the agent, which knows the attempt by the number `attempt`; `output` is what
-    the replica writes into; `router` is the attempt's own network and `network` the replica's in it, which
-    only its wrapper has.
+    the replica writes into; `router` is the attempt's own network, which only wrappers have.
     """
 
     plan: Plan
@@ -49,8 +47,7 @@ class LaunchArguments:
     news: int
     attempt: int = 0
     output: Pipe = NO_PIPE
-    router: AttemptNetwork | None = None
-    network: ReplicaNetwork | None = None
+    router: Router | None = None
 
     @property
     def contained(self) -> bool:
@@ -128,16 +125,6 @@ class LaunchArguments:
         """Have the agent look at the replica's files."""
         with contextlib.suppress(OSError):  # full, or the agent is away: it will look by itself
             os.write(self.news, NEWS.pack(self.attempt, self.place.position))
-
-    def link_network(self) -> None:
-        """Link the replica's network, if it has one, to the attempt's; for its only preparing wrapper."""
-        if self.network is not None and self.plan.network is not None:
-            self.network.link(self.plan.network, self.place.position)
-
-    def enter_network(self) -> None:
-        """Move the calling child into the replica's network; into the host's where that is the replica's."""
-        if self.network is not None:
-            self.network.enter()
 
     def pin_to_cores(self) -> None:
         """Pin the calling child to the replica's cores, if it has some.

@@ -77,7 +77,7 @@ class LogWriter:
         self._file, self._limits, self._times = file, limits, times
         self.fd, self.stream = pipe
         self._buffer = bytearray()  # most wrappers never need it
-        self._size = os.fstat(file).st_size
+        self.see_size()
         self._allowed = float(limits.rate * _BURST_S)
         self._counted_at = time.monotonic()
         self._unlooked = _LOOK_BYTES
@@ -85,6 +85,10 @@ class LogWriter:
         self._dropped = 0
         self._tail = b""
         self._look_at = 0.0
+
+    def see_size(self) -> None:
+        """See how long the log is, as another process may have written to it."""
+        self._size = os.fstat(self._file).st_size
 
     def due_at(self) -> float | None:
         """Return when `pump` is to be called although nothing comes (CLOCK_MONOTONIC)."""

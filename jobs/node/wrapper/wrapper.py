@@ -1,37 +1,40 @@
 """The wrapper of a replica: prepares it, starts its command once, waits for its end and records it.
 
 Where PID namespaces are possible it is the first process of one, so that the kernel ends all of the
-replica with it.  It may be killed at any instruction: before `started` is written another wrapper takes
-its place, after that nobody ever starts the command again.
+replica with it.  There a child prepares the replica: else each wrapper would keep a copy of all that this
+touches in the memory that it shares with the fork server.
+
+It may be killed at any instruction: before `started` is written another wrapper takes its place, after that
+nobody ever starts the command again.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import signal
 import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Final, NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from jobs.faults import fault
-from jobs.node import command, kernel
+from jobs.faults import fault, hold_folder
+from jobs.node import command, kernel, processes
 from jobs.node.files import Folder
 from jobs.node.frameworks import registry
 from jobs.node.network import names
-from jobs.node.network.replica_network import ReplicaNetwork
 from jobs.node.processes import Identity
-from jobs.node.sandbox import isolation
+from jobs.node.sandbox import isolation, role_credentials
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.sandbox.root_file_system import MountFailed
 from jobs.node.sandbox.runtime import runtime_of
 from jobs.node.supervisor import layout
 from jobs.node.wrapper import preparation_lock
 from jobs.node.wrapper.companions import Companions
-from jobs.node.wrapper.credential_companion import CredentialCompanion
 from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_times import LogTimes
 from jobs.node.wrapper.log_writer import LogWriter, open_log
@@ -40,8 +43,15 @@ from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, no
 from jobs.node.wrapper.process_reaper import Finished, ProcessReaper
 from jobs.states import ReplicaState
 
+if TYPE_CHECKING:
+    from jobs.node.wrapper.credential_companion import CredentialCompanion
+
 _FULL_S: Final = 1.0
 """The pause between two tries to write to a full disk."""
+
+_LONGEST: Final = 64 * 1024
+_MOST_FILES: Final = 64
+"""Bytes and descriptors that are handed over once a replica is prepared."""
 
 
 def start(launch: LaunchArguments, leave: Callable[[], None]) -> int:
@@ -50,8 +60,6 @@ def start(launch: LaunchArguments, leave: Callable[[], None]) -> int:
     The calling process goes into the new namespaces and has to end at once, so that the wrapper is nobody's
     child but the nearest subreaper's.  `leave` closes what the wrapper must not have.
     """
-    if launch.router is not None:
-        launch = replace(launch, network=ReplicaNetwork.make(launch.router))
     if launch.mode is not Isolation.NONE:
         isolation.enter(launch.mode, launch.router.user if launch.router else None)
     if launch.router is not None:
@@ -91,31 +99,41 @@ def _give_up(launch: LaunchArguments, error: BaseException) -> NoReturn:
         os._exit(1)
 
 
+def _open_credentials(launch: LaunchArguments) -> CredentialCompanion | None:
+    """Open the credential server of a replica that needs one; the others do without its modules."""
+    if not role_credentials.needs_server(launch):
+        return None
+    from jobs.node.wrapper.credential_companion import CredentialCompanion  # noqa: PLC0415 see above
+
+    return CredentialCompanion.open(launch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The right to start the command, at that time, or the end of a replica that is not started."""
+
+    started_at: float
+    trouble: Exit | None
+
+
 class _Wrapper:
     def __init__(self, launch: LaunchArguments) -> None:
-        self._credentials = CredentialCompanion.open(launch)
+        self._credentials = _open_credentials(launch)
         if self._credentials is not None:
             launch = replace(launch, told={**launch.told, **self._credentials.variables})
         self._launch = launch
-        self._me = Identity.mine()
         self._replica = launch.folder.sub("replicas").sub(launch.place.name)
         self._log = LogWriter(open_log(launch.log), launch.log_limits, launch.output, LogTimes(launch.log))
         self._runtime = runtime_of(launch, self._log)
         self._reaper = ProcessReaper(self._runtime.tree, launch, self._log)
-        self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
 
     def run(self) -> None:
-        fault("wrapper.begun")
-        with preparation_lock.acquire(self._replica, self._me, self._is_settled) as mine:
-            trouble = self._prepare() if mine else None
-            fault("wrapper.moved_in")
-            if trouble is None and self._reaper.read_ending() is not None:
-                trouble = now(Cause.NOT_STARTED)
-            started_at = time.time()
-            if not self._claim(started_at, never=trouble is not None):
-                return
+        is_first = self._launch.mode is not Isolation.NONE
+        claim = self._claim_in_child() if is_first else self._claim(Identity.mine())
+        if claim is None:
+            return
         fault("wrapper.claimed")
-        exit_ = trouble or self._live(started_at)
+        exit_ = claim.trouble or self._live(claim.started_at)
         self._log.finish()
         fault("wrapper.logged")
         self._tell_end(exit_)
@@ -137,33 +155,91 @@ class _Wrapper:
             else:
                 return
 
+    def _claim_in_child(self) -> _Claim | None:
+        """Have a child prepare the replica and take the claim, and go on in the root that it made.
+
+        The child ends with this process, which is the first one of a PID namespace; this process ends when
+        the child does not answer.
+        """
+        hold_folder()
+        os.chdir("/")  # from here the new root is entered with the child
+        kernel.hide_from_peers()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child = os.fork()
+        if child == 0:
+            ours.close()
+            kernel.become_subreaper()
+            self._reaper = ProcessReaper(self._runtime.tree, self._launch, self._log)
+            self._hand_over(theirs, self._claim(Identity.of_parent()))
+        theirs.close()
+        on_poke = signal.signal(processes.POKE, lambda *_: os.kill(child, processes.POKE))
+        on_end = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.kill(child, processes.POKE)  # an order may have come before it could be passed on
+        with ours:
+            answer, files = kernel.receive(ours, _LONGEST, _MOST_FILES)
+        signal.signal(processes.POKE, on_poke)
+        os.waitpid(child, 0)
+        signal.signal(signal.SIGCHLD, on_end)
+        if not answer:
+            os._exit(1)
+        found = json.loads(answer)
+        if found is None:
+            return None
+        self._runtime.load(found["runtime"], files)
+        self._log.see_size()
+        return _Claim(found["started_at"], Exit.load(found["trouble"]) if found["trouble"] else None)
+
+    def _hand_over(self, parent: socket.socket, claim: _Claim | None) -> NoReturn:
+        """Answer the parent, and end."""
+        answer: dict[str, object] | None = None
+        files: list[int] = []
+        if claim is not None:
+            self._log.finish()
+            state, files = self._runtime.dump()
+            trouble = claim.trouble.dump() if claim.trouble else None
+            answer = {"started_at": claim.started_at, "trouble": trouble, "runtime": state}
+        socket.send_fds(parent, [json.dumps(answer).encode()], files)
+        os._exit(0)
+
+    def _claim(self, wrapper: Identity) -> _Claim | None:
+        """Prepare the replica, and say once and for all that its command is about to be started, or never
+        will be; None when that was said before.
+        """
+        self._replica.write(layout.WRAPPER, wrapper.dump(), durable=False)
+        fault("wrapper.begun")
+        with preparation_lock.acquire(self._replica, wrapper, self._is_settled) as mine:
+            trouble = self._prepare() if mine else None
+            fault("wrapper.moved_in")
+            if trouble is None and self._reaper.read_ending() is not None:
+                trouble = now(Cause.NOT_STARTED)
+            claim = _Claim(time.time(), trouble)
+            return claim if self._publish(claim, wrapper) else None
+
     def _is_settled(self) -> bool:
         """Tell whether there is nothing to prepare any more."""
         return self._replica.exists(layout.STARTED) or self._reaper.read_ending() is not None
 
     def _prepare(self) -> Exit | None:
-        self._launch.link_network()
+        self._runtime.link_network()
         try:
             return self._runtime.prepare(self._reaper)
         except MountFailed as error:
             return now(Cause.MOUNT, detail=str(error))
 
-    def _claim(self, started_at: float, *, never: bool) -> bool:
-        """Say, once and for all, that the command is about to be started, or never will be; False when
-        that was said before.
-        """
-        mark = {layout.NEVER: True} if never else self._mark(started_at)
+    def _publish(self, claim: _Claim, wrapper: Identity) -> bool:
+        """Publish a claim; False when there is one."""
+        mark = {layout.NEVER: True} if claim.trouble is not None else self._mark(claim, wrapper)
         claimed = self._replica.publish(layout.STARTED, mark)
         self._launch.announce()
         return claimed
 
-    def _mark(self, started_at: float) -> dict[str, object]:
+    def _mark(self, claim: _Claim, wrapper: Identity) -> dict[str, object]:
         return {
-            **self._me.dump(),
-            "at": started_at,
+            **wrapper.dump(),
+            "at": claim.started_at,
             "mono": time.monotonic(),
             "limits": "cgroup" if self._runtime.group else "engine" if self._launch.contained else "watchdog",
-            "network": "own" if self._launch.network else "host",
+            "network": "own" if self._runtime.network is not None else "host",
             "image_used": self._runtime.image_used,
             "commit": self._runtime.commit,
         }

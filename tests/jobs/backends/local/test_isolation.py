@@ -138,6 +138,12 @@ def test_job_gains_no_privileges_from_setuid_programs(persons: LocalBench) -> No
     assert fields == {"CapPrm:": "0" * 16, "CapEff:": "0" * 16, "CapBnd:": "0" * 16, "NoNewPrivs:": "1"}
 
 
+def test_job_inherits_no_descriptor_but_its_streams(persons: LocalBench) -> None:
+    handle = persons.backend.submit(persons.submission(role("ls /proc/$$/fd; true")))
+    wait_until_over(persons.backend, handle)
+    assert log_of(persons.backend, handle).split() == ["0", "1", "2"]
+
+
 def test_replica_has_private_tmp_shm_and_processes(persons: LocalBench) -> None:
     command = """
     echo $PAI_TASK_INDEX > /tmp/mine; echo $PAI_TASK_INDEX > /dev/shm/mine; echo $PAI_TASK_INDEX > mine

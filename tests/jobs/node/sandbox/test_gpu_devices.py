@@ -93,7 +93,7 @@ def test_control_group_permits_listed_device_numbers_alone(nodes: tuple[Path, Pa
         pytest.skip("no control groups of version 1 for devices can be made here")
     own, other = nodes
     name = f"test-{os.getpid()}"
-    group = cgroups.ControlGroup(places, name, cgroups.GroupLimits(1000, 256, 100, (str(own),)))
+    group = cgroups.ControlGroup.make(places, name, cgroups.GroupLimits(1000, 256, 100, (str(own),)))
     copy = tmp_path / "copy"
     os.mknod(copy, stat.S_IFCHR | 0o666, NULL)
     try:
@@ -104,7 +104,8 @@ def test_control_group_permits_listed_device_numbers_alone(nodes: tuple[Path, Pa
         assert ran.stdout.split() == ["1"]
         assert ran.stderr.count("Operation not permitted") == 3
     finally:
-        group.close()
+        for fd in set(group.files):
+            os.close(fd)
         cgroups.remove(places, name)
 
 

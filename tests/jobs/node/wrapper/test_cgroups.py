@@ -179,7 +179,8 @@ def test_cgroup_v2_receives_the_same_limits(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name in ("cgroup.procs", "memory.events"):
         (folder / name).write_text("low 0\noom 0\noom_kill 0\n" if "events" in name else "")
-    group = cgroups.ControlGroup(cgroups.Hierarchies(place, {}), "x", cgroups.GroupLimits(1500, 2048, 99))
+    limits = cgroups.GroupLimits(1500, 2048, 99)
+    group = cgroups.ControlGroup.make(cgroups.Hierarchies(place, {}), "x", limits)
     written = {
         path.name: path.read_text()
         for path in folder.iterdir()
@@ -197,7 +198,8 @@ def test_cgroup_v2_receives_the_same_limits(tmp_path: Path) -> None:
     assert group.out_of_memory()
     group.enter()
     assert (folder / "cgroup.procs").read_text() == "0"
-    group.close()
+    for fd in set(group.files):
+        os.close(fd)
 
 
 def test_cgroup_v2_place_needs_delegated_controllers(tmp_path: Path) -> None:

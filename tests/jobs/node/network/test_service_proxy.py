@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.node.network import service
+from jobs.node.network import service_proxy
 from jobs.node.network.request_head import MAX_BODY
-from jobs.node.network.service import ServiceProxy
+from jobs.node.network.service_proxy import ServiceProxy
 
 KEY = "i-job-1"
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
@@ -134,8 +134,8 @@ async def test_absent_console_is_a_503(place: Place) -> None:
 async def test_silent_connections_are_ended_and_keep_nobody_out_for_long(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "REQUEST_S", 0.1)
-    silent = [place.send(b"GET / HTTP/1.1\r\n") for _ in range(service.MAX_CONNECTIONS + 4)]
+    monkeypatch.setattr(service_proxy, "REQUEST_S", 0.1)
+    silent = [place.send(b"GET / HTTP/1.1\r\n") for _ in range(service_proxy.MAX_CONNECTIONS + 4)]
     answers = await asyncio.gather(*silent, place.send(GET))
     assert answers == [*[b""] * len(silent), ANSWER]
 
