@@ -52,6 +52,9 @@ CPU_MILLI, MEMORY_MIB = 50, 32
 INVENTORY_S = 30.0
 """Workers take an inventory so often."""
 
+POLL_S = 0.2
+"""The bare loops look so often, too."""
+
 ENGINE_AWAY = "database"
 """The cluster of this name is before an engine that answers at once, and keeps nothing."""
 
@@ -138,6 +141,7 @@ def run(cluster_id: int) -> Counter[str]:
         admission.admit(cluster_id)
         reconcile.drain(cluster_id)
         reconcile.observe(cluster_id)
+        time.sleep(POLL_S)
     return Counter(jobs.values_list("reason_code", flat=True))
 
 

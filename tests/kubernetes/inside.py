@@ -261,6 +261,8 @@ def _kubelet_settings(number: int, group: str) -> dict[str, Any]:
         "port": 10250,
         "readOnlyPort": 0,
         "healthzPort": 10240 + number,
+        "kubeAPIQPS": 50,  # as since Kubernetes 1.27: with 5 a second pods wait for kubelets
+        "kubeAPIBurst": 100,
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
         "cgroupDriver": "cgroupfs",

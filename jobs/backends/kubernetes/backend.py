@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from jobs.backends import base, origins, probe_job
 from jobs.backends.base import (
@@ -56,12 +57,15 @@ from jobs.backends.remote.attempts import InvalidKey
 from jobs.backends.remote.records import read_record
 from jobs.backends.sessions import Barrier, NoEntry, Session, SessionKind, SessionRequest
 from jobs.backends.staging.transfer_orders import sign_buckets
+from jobs.backends.thread_pool import ThreadPool
 from jobs.dialects.kubeflow.kinds import BY_NAME
 from jobs.faults import fault
 from jobs.node.folder_removal import remove_folder
 
-SUBMITTERS: Final = 8
-"""So many jobs are submitted in parallel: each is a dozen requests, most of which wait for etcd."""
+T = TypeVar("T")
+
+AT_ONCE: Final = 8
+"""So many attempts are worked on in parallel: each is a dozen requests, most of which wait for etcd."""
 
 KEYS_AT_ONCE: Final = 50
 """So many keys are named in one label selector, which is a part of a URL."""
@@ -70,12 +74,15 @@ KEYS_AT_ONCE: Final = 50
 class KubernetesBackend:
     """One cluster.  All state is the API server's, or lies in the console's folder of the attempt."""
 
-    at_once: Final = SUBMITTERS
+    at_once: Final = AT_ONCE
     has_scheduler: Final = False
     can_shrink: Final = True
 
     def __init__(self, config: KubernetesConfig) -> None:
         self._config = config
+        self._room_lock = threading.Lock()
+        self._room: tuple[float, Inventory | None] = 0.0, None
+        """When the last inventory for a submission was begun, and that inventory."""
 
     @property
     def _api(self) -> Api:
@@ -112,16 +119,15 @@ class KubernetesBackend:
 
     def release(self, handles: Sequence[Handle]) -> None:
         """See `base.HeldSubmission`.  What a quota refuses now is created by a later observation."""
-        api = self._api
-        submitter = Submitter(api, self._config)
-        for attempt in map(AttemptRef.of, handles):
+        submitter = Submitter(self._api, self._config)
+
+        def release(attempt: AttemptRef) -> None:
             with suppress(ApiError):
-                claim = submitter.find_claim(attempt)
-                if claim is None:
-                    continue
-                done = submitter.release(attempt, claim)
+                done = submitter.release(attempt)
                 if attempt_objects.state_of(done) is ClaimState.RELEASED:
                     note_version(self._folder(attempt), done["metadata"]["resourceVersion"], time.time())
+
+        _call_each(release, [AttemptRef.of(handle) for handle in handles])
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         """See `base.Backend`.
@@ -150,10 +156,12 @@ class KubernetesBackend:
         api = self._api
         pods, version = self._list_pods(api, live)
         observer = Observer(api, self._config, version)
-        for attempt in live:
-            folder = self._folder(attempt)
-            found[attempt.handle] = observer.observe(attempt, folder, pods.get(attempt.key, {}))
-        return found
+
+        def observe(attempt: AttemptRef) -> Observation | Gone | Unseen:
+            return observer.observe(attempt, self._folder(attempt), pods.get(attempt.key, {}))
+
+        seen = _call_each(observe, live)
+        return found | {attempt.handle: each for attempt, each in zip(live, seen, strict=True)}
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.  From now on no container of the attempt starts."""
@@ -357,7 +365,17 @@ class KubernetesBackend:
 
     def _check_room(self, submission: Submission) -> None:
         """Raise NotSubmitted where the job does not fit now: not all of its pods would be placed at once."""
-        nodes.check_room(submission.spec, self.inventory())
+        nodes.check_room(submission.spec, self._inventory_since(time.monotonic()))
+
+    def _inventory_since(self, moment: float) -> Inventory:
+        """Return an inventory that was begun after a moment; submissions that wait for one share it."""
+        with self._room_lock:
+            began_at, inventory = self._room
+            if inventory is None or began_at < moment:
+                began_at = time.monotonic()
+                inventory = self.inventory()
+                self._room = began_at, inventory
+            return inventory
 
     def _create_checkpoints(self, api: Api, attempt: AttemptRef, submission: Submission) -> None:
         """Create the claim for the job's checkpoints, unless an earlier attempt has."""
@@ -439,6 +457,27 @@ class KubernetesBackend:
 
     def _folder(self, attempt: AttemptRef) -> Path:
         return attempts.attempt_folder(self._config.root, attempt.key)
+
+
+def _call_each(act: Callable[[AttemptRef], T], attempts: Sequence[AttemptRef]) -> list[T]:
+    """Call `act` for each attempt, several at a time, and return its results.
+
+    Raises Unreachable like the first that does; those after it are left then.
+    """
+    is_away = threading.Event()
+
+    def call(attempt: AttemptRef) -> T:
+        if is_away.is_set():
+            raise Unreachable("left, as the API server did not answer for another attempt")
+        try:
+            return act(attempt)
+        except Unreachable:
+            is_away.set()
+            raise
+
+    with ThreadPool(min(AT_ONCE, len(attempts))) as threads:
+        calls = [threads.do(partial(call, attempt)) for attempt in attempts]
+    return [each.result() for each in calls]
 
 
 BACKEND: Final = KubernetesBackend

@@ -72,20 +72,16 @@ class Submitter:
             fault("kubernetes.submitted")
         return claim
 
-    def release(self, attempt: AttemptRef, claim: Object) -> Object:
+    def release(self, attempt: AttemptRef) -> Object:
         """Release an attempt that is held, and create its objects; return the claim.
 
         Raises ApiError for what is refused now (a quota), and may be taken later, and Unreachable.
         """
-        if attempt_objects.state_of(claim) is ClaimState.SUBMITTED:
-            path = attempt.path("configmaps", attempt.key)
-            try:
-                claim = self._api.patch(path, attempt_objects.release_patch(claim))
-            except ApiError as error:
-                if not error.is_conflict:
-                    raise
-                claim = self._api.get(path)
-            fault("kubernetes.released")
+        path = attempt.path("configmaps", attempt.key)
+        claim = self._api.patch_if(path, attempt_objects.release_patch(attempt.key))
+        if claim is None:  # it was released before, or has ended
+            claim = self._api.get(path)
+        fault("kubernetes.released")
         return self.complete(attempt, claim)
 
     def complete(self, attempt: AttemptRef, claim: Object) -> Object:
@@ -110,13 +106,17 @@ class Submitter:
         fault("kubernetes.created")
         return done
 
-    def close(self, attempt: AttemptRef) -> None:
-        """Let no container of the attempt start any more.  Raises ApiError or Unreachable."""
+    def close(self, attempt: AttemptRef) -> Object | None:
+        """Let no container of the attempt start any more; return the claim, None for none.
+
+        Raises ApiError or Unreachable.
+        """
         try:
-            self._api.patch(attempt.path("configmaps", attempt.key), attempt_objects.end_patch())
+            return self._api.patch(attempt.path("configmaps", attempt.key), attempt_objects.end_patch())
         except ApiError as error:
             if not error.is_absent:
                 raise
+            return None
 
     def find_job(self, attempt: AttemptRef, kind: str) -> Object | None:
         """Return an attempt's object of a Kubeflow kind, None for none or another maker's.
@@ -173,8 +173,16 @@ class Submitter:
             if now - datetime.fromisoformat(about["creationTimestamp"]).timestamp() > STRAY_S:
                 self._api.delete(attempt.path("configmaps", about["name"]), uid=about["uid"])
 
-    def remove_secrets(self, attempt: AttemptRef) -> None:
-        """Remove the attempt's Secrets and its code, which nothing needs that has begun."""
+    def remove_secrets(self, attempt: AttemptRef, claim: Object | None = None) -> None:
+        """Remove the attempt's Secrets and its code, which nothing needs that has begun.
+
+        A submitted `claim` tells what there is of them.
+        """
+        prepared = attempt_objects.list_prepared(claim) if claim else None
+        if prepared is not None:
+            for kind, name in prepared:
+                self._api.delete(attempt.path(kind, name))
+            return
         for name in (attempt.key, pull_secret_name(attempt.key)):
             self._api.delete(attempt.path("secrets", name))
         selector = f"{KEY_LABEL}={attempt.key},!{attempt_objects.STATE_LABEL}"
@@ -202,7 +210,7 @@ class Submitter:
 
     def _prepare(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object) -> None:
         """Create what has to be there before the attempt is submitted."""
-        for item in (*objects.secrets, *objects.parts):
+        for item in objects.list_prepared():
             self._create(path_of(attempt.namespace, item), owned_by(item, claim))
 
     def _hand_over(self, attempt: AttemptRef, objects: AttemptObjects, claim: Object) -> Object:

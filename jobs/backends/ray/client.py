@@ -5,8 +5,11 @@ Each call has a time limit, and none is repeated.  The names in answers are Ray'
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -212,14 +215,21 @@ class RayClient:
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Return the answer, whatever its status.  Raises Unreachable."""
         headers = {"Authorization": f"Bearer {self._config.token}"} if self._config.token else {}
-        limit = httpx.Timeout(self._config.timeout_s)
+        limit, client = httpx.Timeout(self._config.timeout_s), _make_client(os.getpid())
         try:
-            with httpx.Client(timeout=limit, trust_env=False, headers=headers) as client:
-                return client.request(method, f"{self._config.url}{path}", **more)
+            return client.request(method, f"{self._config.url}{path}", headers=headers, timeout=limit, **more)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NotConnected(f"Ray's dashboard at {self._config.url} can't be reached: {error}") from error
         except httpx.HTTPError as error:
             raise Unreachable(f"Ray's dashboard at {self._config.url} gave no answer: {error!r}") from error
+
+
+@cache
+def _make_client(_process: int) -> httpx.Client:
+    """Return a process's client, which keeps its connections: making one takes longer than a request."""
+    made = httpx.Client(trust_env=False)
+    atexit.register(made.close)
+    return made
 
 
 def _check(answer: httpx.Response) -> None:

@@ -222,11 +222,27 @@ def test_claim_alone_decides_whether_containers_start() -> None:
     claim = {**objects.claim(), "binaryData": patch["binaryData"]}
     assert attempt_objects.unpack(claim) == list(objects.owned)
     assert attempt_objects.state_of(claim) is ClaimState.PREPARING
-    claim["metadata"]["resourceVersion"] = "9"
-    release = attempt_objects.release_patch(claim)
-    assert release["data"] == {GATE: "inst-abc-1"}
-    assert release["metadata"]["resourceVersion"] == "9"
+    *checked, gate = attempt_objects.release_patch("inst-abc-1")
+    assert [(each["op"], each["value"]) for each in checked] == [
+        ("test", ClaimState.SUBMITTED),
+        ("replace", ClaimState.RELEASED),
+    ]
+    assert (gate["path"], gate["value"]) == (f"/data/{GATE}", "inst-abc-1")
     assert attempt_objects.end_patch()["data"] == {GATE: None}
+
+
+def test_claim_lists_what_ends_with_the_attempt_and_nothing_of_others() -> None:
+    objects = render(job(role()), endpoint_token="hunter-5")
+    patch = objects.submission_patch("5")
+    claim = {"metadata": {**objects.claim()["metadata"], "annotations": patch["metadata"]["annotations"]}}
+    own = [(f"{each['kind'].lower()}s", each["metadata"]["name"]) for each in objects.list_prepared()]
+    assert attempt_objects.list_prepared(claim) == own == [("secrets", "inst-abc-1")]
+    foreign = (
+        "secrets/other configmaps/inst-abc-1x nodes/inst-abc-1 secrets/inst-abc-1/x secrets/inst-abc-1-pull"
+    )
+    claim["metadata"]["annotations"][attempt_objects.PREPARED] = foreign
+    assert attempt_objects.list_prepared(claim) == [("secrets", "inst-abc-1-pull")]
+    assert attempt_objects.list_prepared(objects.claim()) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ about any object, and is `base.Unreachable`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -124,6 +124,15 @@ class Api:
         """Change the given fields of an object (a JSON merge patch); None removes one."""
         return self._ask("PATCH", path, {}, body, "application/merge-patch+json")
 
+    def patch_if(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Object | None:
+        """Change an object by a JSON patch; return it, None where a `test` of the patch does not hold."""
+        try:
+            return self._ask("PATCH", path, {}, operations, "application/json-patch+json")
+        except ApiError as error:
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            return None
+
     def delete(
         self, path: str, *, grace_s: int | None = None, propagation: str = "Background", uid: str = ""
     ) -> None:
@@ -200,7 +209,7 @@ class Api:
         method: str,
         path: str,
         params: Mapping[str, str],
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
     ) -> Object:
         client = client_for(self._connection, self._timeout_s)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,9 @@ STATE_LABEL: Final = "job-console/state"
 MONTH_LABEL: Final = "job-console/forgotten"
 CREATED: Final = "job-console/created"
 """The claim's annotation once all its objects were created."""
+
+PREPARED: Final = "job-console/prepared"
+"""The claim's annotation with what is removed when the attempt has ended, as in `secrets/NAME`."""
 
 OBJECTS: Final = "objects"
 """The key of the claim's compressed objects."""
@@ -95,9 +99,18 @@ class AttemptObjects:
         packed = base64.b64encode(gzip.compress(text, mtime=0)).decode()
         if len(packed) + sum(map(len, self.variables.values())) > MOST_CLAIM_BYTES:
             raise refusal("field", field="replicas")
-        about = {"resourceVersion": version, "labels": {STATE_LABEL: ClaimState.SUBMITTED.value}}
+        prepared = (f"{_PLURALS[each['kind']]}/{each['metadata']['name']}" for each in self.list_prepared())
+        about = {
+            "resourceVersion": version,
+            "labels": {STATE_LABEL: ClaimState.SUBMITTED.value},
+            "annotations": {PREPARED: " ".join(prepared)},
+        }
         variables = {name: value for name, value in self.variables.items() if name != pods.GATE}
         return {"metadata": about, "data": variables, "binaryData": {OBJECTS: packed}}
+
+    def list_prepared(self) -> Sequence[Object]:
+        """Return what is created before the attempt is submitted, and removed when it has ended."""
+        return (*self.secrets, *self.parts)
 
 
 def render(
@@ -155,14 +168,25 @@ def owned_by(item: Object, claim: Object) -> Object:
     return {**item, "metadata": about}
 
 
-def release_patch(claim: Object) -> Object:
-    """Return the patch that releases an attempt, unless its claim has changed."""
-    found = claim["metadata"]
-    about = {
-        "resourceVersion": found["resourceVersion"],
-        "labels": {STATE_LABEL: ClaimState.RELEASED.value},
-    }
-    return {"metadata": about, "data": {pods.GATE: found["name"]}}
+def list_prepared(claim: Object) -> list[tuple[str, str]] | None:
+    """Return the kinds and names of what an attempt has until its end; None for a claim that does not say.
+
+    An annotation is anybody's to write: only objects of the attempt's own name are read from it.
+    """
+    about = claim["metadata"]
+    found = (about.get("annotations") or {}).get(PREPARED)
+    own = rf"(?<!\S)(secrets|configmaps)/({re.escape(about['name'])}(?:-[a-z0-9-]+)?)(?!\S)"
+    return None if found is None else re.findall(own, found)
+
+
+def release_patch(key: str) -> list[Object]:
+    """Return the JSON patch that releases an attempt, if it is held."""
+    state = f"/metadata/labels/{STATE_LABEL.replace('/', '~1')}"
+    return [
+        {"op": "test", "path": state, "value": ClaimState.SUBMITTED.value},
+        {"op": "replace", "path": state, "value": ClaimState.RELEASED.value},
+        {"op": "add", "path": f"/data/{pods.GATE}", "value": key},
+    ]
 
 
 def end_patch() -> Object:

@@ -149,11 +149,11 @@ class Observer:
         if is_over and copied != status:
             return seen
         if is_over:
-            self._submitter.close(attempt)
+            claim = self._submitter.close(attempt)
             if any(each.exit_code is None for each in status.replicas.values()):
                 self._submitter.delete_job(attempt, record.kind)  # which would make the pods again
             self._delete(attempt, self._failed_to_start(record, attempt, status, pods), 0)
-            self._submitter.remove_secrets(attempt)
+            self._submitter.remove_secrets(attempt, claim)
             return records.write_end(folder, seen)
         if status.ending:
             self._submitter.close(attempt)

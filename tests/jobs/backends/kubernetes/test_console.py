@@ -5,11 +5,13 @@ with its node, or was deleted, is followed by another attempt.
 """
 
 import os
+import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -25,11 +27,13 @@ from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Wor
 from tests.jobs.backends.benches import Submitter, as_told, submitter
 from tests.jobs.backends.kubernetes_bench import IMAGE
 from tests.kubernetes.cluster import Cluster as Kubernetes
+from tests.kubernetes.faulty_proxy import EXPIRED, LOST, Answer, FaultyProxy, faulty_proxy
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db
 
 JOBS = int(os.environ.get("KUBERNETES_JOBS", "20"))
+JOBS_OF_A_FAULT: Final = int(os.environ.get("KUBERNETES_JOBS", "5"))
 PATIENCE_S = 240 + 5 * JOBS
 
 
@@ -38,6 +42,7 @@ class Console:
     """A console with one cluster that a test may hurt."""
 
     kubernetes: Kubernetes
+    proxy: FaultyProxy
     folder: Path
     quota: Quota
     namespace: str
@@ -104,7 +109,7 @@ class Console:
 
     def runs(self, more: int) -> None:
         """Until so many more replicas have begun."""
-        enough = min(len(self.begun()) + more, JOBS)
+        enough = min(len(self.begun()) + more, Job.objects.count())
         wait_for(lambda: self.over() or len(self.begun()) >= enough, PATIENCE_S, interval=0.5)
 
     def over(self) -> bool:
@@ -113,16 +118,51 @@ class Console:
 
     def delete_a_pod(self) -> bool:
         """Delete a pod that runs, as an admin may; return whether there was one."""
+        if (path := self._find_pod()) is not None:
+            self.kubernetes.api.delete(path, grace_s=1)
+        return path is not None
+
+    def evict_a_pod(self) -> bool:
+        """Evict a pod that runs, by the API of evictions; return whether there was one."""
+        if (path := self._find_pod()) is not None:
+            about = {"name": path.rpartition("/")[2], "namespace": self.namespace}
+            eviction = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": about}
+            self.kubernetes.api.create(f"{path}/eviction", eviction)
+        return path is not None
+
+    def _find_pod(self) -> str | None:
+        """Return the path of a pod that waits or runs, None for none."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
-        for pod in self.kubernetes.api.list(path, labels="job-console/key").items:
-            if pod["status"]["phase"] in ("Pending", "Running"):
-                self.kubernetes.api.delete(f"{path}/{pod['metadata']['name']}", grace_s=1)
-                return True
-        return False
+        pods = self.kubernetes.api.list(path, labels="job-console/key").items
+        live = (pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] in ("Pending", "Running"))
+        return next((f"{path}/{name}" for name in live), None)
+
+    def assert_each_job_ended_right_and_began_once(self) -> None:
+        """Compare what the jobs wrote themselves with what the console says of them."""
+        wrong = [
+            (job.name, job.state, job.reason_code, job.reason_params)
+            for job in Job.objects.all()
+            if not is_right(job)
+        ]
+        assert not wrong
+        begun = Counter(self.begun())
+        assert set(begun.values()) == {1}, "no attempt began twice"
+        last = {attempt.key for attempt in Attempt.objects.filter(number=F("job__attempt_number"))}
+        again = Attempt.objects.exclude(key__in=last)
+        assert set(begun) == last | {attempt.key for attempt in again if attempt.key in begun}
+        assert {attempt.reason_code for attempt in again} <= {ReasonCode.NODE_LOST}
 
 
 @pytest.fixture
-def console(kubernetes: Kubernetes, namespace: str, tmp_path: Path, settings: Any) -> Iterator[Console]:
+def proxy(kubernetes: Kubernetes) -> Iterator[FaultyProxy]:
+    with faulty_proxy(kubernetes) as made:
+        yield made
+
+
+@pytest.fixture
+def console(
+    kubernetes: Kubernetes, proxy: FaultyProxy, namespace: str, tmp_path: Path, settings: Any
+) -> Iterator[Console]:
     settings.CONSOLE_HOME = settings.CONSOLE_SHARED_FOLDER = tmp_path
     judge = tmp_path / "judge"
     judge.mkdir()
@@ -130,7 +170,7 @@ def console(kubernetes: Kubernetes, namespace: str, tmp_path: Path, settings: An
     (judge / "begun").touch()
     (judge / "begun").chmod(0o666)
     config = {
-        "url": kubernetes.server,
+        "url": proxy.url,
         "ca": kubernetes.ca,
         "token": kubernetes.token,
         "namespace": namespace,
@@ -145,7 +185,7 @@ def console(kubernetes: Kubernetes, namespace: str, tmp_path: Path, settings: An
     )
     reconcile.take_inventory(cluster.pk)
     quota = Quota.objects.create(workspace=workspace, cluster=cluster, slug="pods", name="pods")
-    made = Console(kubernetes, tmp_path, quota, namespace, config)
+    made = Console(kubernetes, proxy, tmp_path, quota, namespace, config)
     yield made
     for each in made.frozen:
         each.end()
@@ -166,17 +206,63 @@ def test_console_loses_no_job_and_runs_none_twice_while_the_cluster_breaks(conso
     wait_for(lambda: console.over() or console.delete_a_pod(), PATIENCE_S)
     kubernetes.kill_kubelet(2)
     wait_for(console.over, PATIENCE_S, interval=0.5)
-    assert not [
-        (job.name, job.state, job.reason_code, job.reason_params)
-        for job in Job.objects.all()
-        if not is_right(job)
-    ]
-    begun = Counter(console.begun())
-    assert set(begun.values()) == {1}, "no attempt began twice"
-    last = {attempt.key for attempt in Attempt.objects.filter(number=F("job__attempt_number"))}
-    again = Attempt.objects.exclude(key__in=last)
-    assert set(begun) == last | {attempt.key for attempt in again if attempt.key in begun}
-    assert {attempt.reason_code for attempt in again} <= {ReasonCode.NODE_LOST}
+    console.assert_each_job_ended_right_and_began_once()
+
+
+def is_change(method: str, path: str) -> bool:
+    return method != "GET" and "dryRun" not in path
+
+
+def is_list(method: str, path: str) -> bool:
+    return method == "GET" and "labelSelector" in path
+
+
+def is_any(_method: str, _path: str) -> bool:
+    return True
+
+
+ANSWERS: Final[dict[str, tuple[Answer, Callable[[str, str], bool], float]]] = {
+    "lost after accept": (LOST, is_change, 0.2),
+    "410": (HTTPStatus.GONE, is_list, 1),
+    "429": (HTTPStatus.TOO_MANY_REQUESTS, is_any, 0.2),
+    "503": (HTTPStatus.SERVICE_UNAVAILABLE, is_any, 0.2),
+    "token expired": (EXPIRED, is_any, 0.2),
+}
+"""Answers of a busy or broken API server; which requests get them, until they were two for each job, and the
+share of these that does."""
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fault", ANSWERS)
+def test_console_loses_no_job_and_runs_none_twice_by_answers(console: Console, fault: str) -> None:
+    (answer, is_meant, share), drawn = ANSWERS[fault], random.Random(fault)
+
+    def decide(method: str, path: str) -> Answer:
+        is_on = console.proxy.faults < 2 * JOBS_OF_A_FAULT and is_meant(method, path)
+        return answer if is_on and drawn.random() < share else None
+
+    console.proxy.decide = decide
+    console.submit(JOBS_OF_A_FAULT)
+    wait_for(console.over, PATIENCE_S)
+    assert console.proxy.faults >= JOBS_OF_A_FAULT // 2
+    console.assert_each_job_ended_right_and_began_once()
+
+
+@pytest.mark.timeout(1800)
+def test_console_loses_no_job_and_runs_none_twice_beside_a_drain_and_evictions(console: Console) -> None:
+    console.submit(JOBS_OF_A_FAULT)
+    wait_for(lambda: console.over() or console.evict_a_pod(), PATIENCE_S)
+    try:
+        console.kubernetes.kubectl(
+            *("drain", "node2", "--force", "--ignore-daemonsets", "--delete-emptydir-data"),
+            *("--grace-period=1", "--timeout=60s"),
+        )
+        console.runs(JOBS_OF_A_FAULT // 2)
+    finally:
+        console.kubernetes.kubectl("uncordon", "node2")
+    wait_for(lambda: console.over() or console.evict_a_pod(), PATIENCE_S)
+    wait_for(console.over, PATIENCE_S)
+    console.assert_each_job_ended_right_and_began_once()
 
 
 def fails(number: int) -> bool:

@@ -1,15 +1,19 @@
 """Jobs on a real Kubernetes, looked at from inside."""
 
 import base64
+import itertools
 import re
 import shlex
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.backends.base import NotSubmitted, Observation, Person
+from jobs.backends.base import NotSubmitted, Observation, Person, Unreachable
+from jobs.backends.kubernetes.backend import AT_ONCE, KubernetesBackend
+from jobs.backends.kubernetes.client.api import Api
 from jobs.backends.kubernetes.status import replicas
 from jobs.facilities import StorageMapping
 from jobs.spec import (
@@ -61,6 +65,52 @@ else:
     total = int(peer.makefile().readline())
 print("sum", total, "of", size, "host", socket.gethostname(), flush=True)
 """
+
+
+REQUESTS = [
+    *("GET configmaps", "POST pods", "POST configmaps", "POST secrets", "PATCH configmaps"),
+    *("PATCH configmaps", "POST services", "POST networkpolicies", "POST pods", "PATCH configmaps"),
+    *("PATCH configmaps", "DELETE secrets"),
+]
+"""About one attempt: its submission, of which the first POST is a dry run, its release, and its end."""
+
+
+def test_job_of_one_replica_takes_twelve_requests(
+    bench: KubernetesBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Api._ask
+
+    def note(self: Api, method: str, path: str, *more: Any) -> Any:
+        _cluster, _namespaces, rest = path.partition(f"/namespaces/{bench.namespace}/")
+        asked.append(f"{method} {rest.partition('/')[0]}")
+        return ask(self, method, path, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Api, "_ask", note)
+        handle = bench.backend.submit(bench.submission(endpoint_token="secret"))
+        assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+    assert [each for each in asked if not each.endswith(" ")] == REQUESTS
+
+
+def test_jobs_are_released_several_at_a_time_and_none_once_the_api_server_is_away(
+    bench: KubernetesBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handles = [KubernetesBackend.submit(bench.backend, bench.submission()) for _ in range(12)]
+    together, asked = threading.Barrier(AT_ONCE), itertools.count()
+
+    def away(_self: Api, _path: str, _patch: object) -> None:
+        if next(asked) < AT_ONCE:
+            together.wait(30)
+        raise Unreachable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Api, "patch_if", away)
+        with pytest.raises(Unreachable, match="away"):
+            bench.backend.release(handles)
+    assert next(asked) < len(handles)
+    for handle in handles:
+        bench.backend.stop(handle, grace_s=0, signal="KILL")
 
 
 def test_three_workers_find_rank_zero_by_name_and_reduce(bench: KubernetesBench) -> None:
