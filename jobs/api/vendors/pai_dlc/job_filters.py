@@ -154,7 +154,8 @@ def _period(values: Mapping[str, Any]) -> Iterator[Q]:
     if end is not None:
         yield Q(created_at__lte=end)
     if start is None and not _job_ids(values):
-        start = (end or timezone.now()) - WINDOW
+        # By the whole minute, so that all pages of a list have one query, whose count is kept.
+        start = (end or timezone.now().replace(second=0, microsecond=0)) - WINDOW
     if start is not None:
         yield Q(created_at__gte=start)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from django.core.cache import cache
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from jobs.api.vendors.pai_dlc import job_filters
 from jobs.dialects.document import Document
 from jobs.models import Job, Visibility
+from jobs.search import job_counts
 from jobs.spec import RoleSpec
 from jobs.states import State
 from jobs.submission import JobTarget, submit
@@ -53,6 +56,18 @@ def test_list_jobs_answers_newest_first_with_total(people: People) -> None:
     answer = Dlc(people.owner).get("jobs", PageSize=2)
     assert (names(answer), answer["TotalCount"]) == (["c", "b"], 3)
     assert listed(people.owner, Order="asc") == ["a", "b", "c"]
+
+
+def test_large_total_is_counted_once_for_all_pages(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_counts, "LARGE", 2)
+    began = timezone.now().replace(second=0)
+    moments = iter((began, began + timedelta(seconds=59), began + timedelta(seconds=61)))
+    monkeypatch.setattr(job_filters, "timezone", SimpleNamespace(now=lambda: next(moments)))
+    make_named(people, "a", "b")
+    assert Dlc(people.owner).get("jobs", PageSize=1)["TotalCount"] == 2
+    make_named(people, "c")
+    assert Dlc(people.owner).get("jobs", PageSize=1, PageNumber=2)["TotalCount"] == 2
+    assert Dlc(people.owner).get("jobs", PageSize=1)["TotalCount"] == 3
 
 
 def test_list_jobs_item_has_documented_types(people: People) -> None:
