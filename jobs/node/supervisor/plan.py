@@ -361,7 +361,15 @@ class Plan:
         """Return the address at which the others reach a replica: its own, or the host's."""
         if self.network:
             return address_of(self.network, position)
-        return self.replicas()[position].slot.host or self.house.host_ip
+        return self._slot(position).host or self.house.host_ip
+
+    def _slot(self, position: int) -> Slot:
+        """Return a replica's slot without making all replicas: each asks for the addresses of all others."""
+        for role in self.roles:
+            if position < role.replicas:
+                return role.slots[position]
+            position -= role.replicas
+        raise IndexError
 
     def replica(self, role: str, index: int) -> PlannedReplica | None:
         """Return a replica by its role's name and its index there; None when there is no such one."""

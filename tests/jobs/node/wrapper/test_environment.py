@@ -258,6 +258,9 @@ def test_environment_of_large_job_moves_peers_to_file() -> None:
     assert sum(len(name) + len(value) + 2 for name, value in env.items()) < 1 << 20
     assert max(map(len, env.values())) < 128 * 1024
     assert rest["PAI_HOST_IP_worker_1999"] == "10.0.0.5"
+    for first in ("PAI_HOST_IP_worker_0", "PAI_HOST_IP_ps_0", "PAI_TASK_ROLE_TASK_COUNT_ps"):
+        assert first in env
+        assert first not in rest
     assert env[environment.PEERS_FILE] == "/job-console/peers.env"
 
 
