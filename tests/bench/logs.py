@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from statistics import median
-from typing import IO, Final
+from typing import Final
 
 import httpx
 from playwright.sync_api import Page
 
 from tests.bench.figures import Figure, percentile
+from tests.bench.programs import serve_bare
 from tests.browser import chromium
-from tests.ports import free_port
 from tests.scenes import job_file, submit
 from tests.screenshots import sign_in
 from tests.stack import Stack, running
@@ -68,7 +64,10 @@ def _write_log(stack: Stack, token: str, size: int) -> str:
 
 def _read(stack: Stack, token: str, job: str) -> Iterator[Figure]:
     ours = f"{stack.base_url}/api/console/v1/jobs/{job}/logs?role=task_1&index=0&download=true"
-    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file, _bare(file) as theirs:
+    with (
+        tempfile.NamedTemporaryFile(dir="/var/tmp") as file,
+        serve_bare("tests.bench.logs:bare", **{FILE: file.name}) as theirs,
+    ):
         line = f"{LINE}\n".encode()
         block = line * (PIECE // len(line))
         while file.tell() < READ_BYTES:
@@ -90,22 +89,6 @@ def _download(url: str, token: str) -> float:
             size += len(piece)
     assert size == READ_BYTES, size
     return time.perf_counter() - began
-
-
-@contextmanager
-def _bare(file: IO[bytes]) -> Iterator[str]:
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "--port", str(port), "--no-access-log"]
-    environ = {**os.environ, FILE: file.name}
-    with subprocess.Popen(
-        [*command, "tests.bench.logs:bare"], env=environ, stderr=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stderr is not None
-        try:
-            next(line for line in server.stderr if re.search("running on", line))
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            server.kill()
 
 
 async def bare(scope: dict[str, object], receive: object, send: object) -> None:

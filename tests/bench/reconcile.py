@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import Final
 
-from console.configuration import keys
-from console.home import CHECKOUT
 from tests.bench.figures import Figure
+from tests.bench.programs import run_alone
 
 JOBS: Final = 10_000
 FEWER: Final = 10
@@ -24,7 +17,7 @@ WHAT: Final = {
 
 def measure() -> list[Figure]:
     """Each number in a console of its own, on SQLite."""
-    many, few = _measured(JOBS), _measured(JOBS // FEWER)
+    many, few = (run_alone("tests.bench.observed", str(jobs)) for jobs in (JOBS, JOBS // FEWER))
     return [
         Figure(
             f"a look at {JOBS:,} live jobs {what}, CPU",
@@ -36,19 +29,3 @@ def measure() -> list[Figure]:
         )
         for name, (what, target) in WHAT.items()
     ]
-
-
-def _measured(jobs: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(prefix="jc-") as home:
-        keys.ensure(Path(home))
-        own = {"CONSOLE_HOME": home, "DATABASE_URL": "", "REDIS_URL": "redis://127.0.0.1:1/0"}
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.bench.observed", str(jobs)],
-            cwd=CHECKOUT,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    said: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return said

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import subprocess
-import sys
 import time
 from typing import Final
 
@@ -14,7 +11,7 @@ import aiohttp
 import psutil
 
 from tests.bench.figures import Figure, percentile
-from tests.ports import free_port
+from tests.bench.programs import serve_bare
 from tests.scenes import MACHINE, job_file, submit
 from tests.stack import Stack, running
 from tests.waiting import wait_for
@@ -101,17 +98,8 @@ def _cpu_s(stack: Stack, processes: int) -> float:
 
 
 def _bare(count: int) -> float:
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "--port", str(port), "--no-access-log"]
-    with subprocess.Popen(
-        [*command, "tests.bench.viewers:bare"], stderr=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stderr is not None
-        try:
-            next(line for line in server.stderr if re.search("running on", line))
-            return asyncio.run(_connect(f"http://127.0.0.1:{port}", "/", "", count))
-        finally:
-            server.kill()
+    with serve_bare("tests.bench.viewers:bare") as url:
+        return asyncio.run(_connect(url, "/", "", count))
 
 
 async def bare(scope: dict[str, object], receive: object, send: object) -> None:

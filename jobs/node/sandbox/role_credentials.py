@@ -21,13 +21,14 @@ SECRET: Final = "role_token"  # noqa: S105 a name
 PROVIDER: Final = "role_provider"
 """And the cloud of the role."""
 
+_AWS: Final = "aws"
 _FILE: Final = ".job-console-role-token"
 _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "alibaba": {
         "ALIBABA_CLOUD_CREDENTIALS_URI": f"http://{SERVICE}{ALIBABA_PATH}",
         "ALIBABA_CLOUD_ECS_METADATA_DISABLED": "true",
     },
-    "aws": {
+    _AWS: {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://{CREDENTIALS}{AWS_PATH}",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{mount_paths.WORK}/{_FILE}",
     },
@@ -41,7 +42,7 @@ def variables_of(provider: str) -> Mapping[str, str]:
 
 def variables_beside(provider: str, url: str, work: str) -> Mapping[str, str]:
     """Return those for a server at `url` beside a replica with the work folder `work`."""
-    if provider == "aws":
+    if provider == _AWS:
         return {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": url,
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{work}/{_FILE}",

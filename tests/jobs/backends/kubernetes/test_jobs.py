@@ -367,7 +367,7 @@ def test_code_from_an_archive_and_data_of_a_bucket_are_fetched_before_the_comman
         log = log_of(backend, handle)
         assert seen.state is State.SUCCEEDED, seen.reason
         assert log.startswith("packed\ntwo\nshut\n")
-        assert not {"hunter", "s3cretkey", "X-Amz"} & set(re.findall("hunter|s3cretkey|X-Amz", log))
+        assert not re.search("hunter|s3cretkey|X-Amz", log)
         missing = code.model_copy(update={"uri": code.uri.replace("tool", "none")})
         for more, failed in (({"code": missing}, "CODE_FAILED"), ({"mounts": (lost,)}, "MOUNT_FAILED")):
             handle = backend.submit(bench.submission(role(command), **more, **given))
